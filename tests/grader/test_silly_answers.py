@@ -175,3 +175,4 @@ def test_what_passes_alone_says_what_is_missing():
     given = alone["other_modes"].message.given
     assert given.startswith("forward, as other_modes earns nothing without it: count_mults(")
     assert alone["other_modes"].message.attempt == alone["forward"].message.attempt
+    assert alone["other_modes"].without == ("forward", "reverse")

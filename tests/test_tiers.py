@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tests import tiers
+from tests import planted, tiers
 
 TESTS = pathlib.Path(__file__).parent
 
@@ -38,3 +38,11 @@ def test_ten_turns_run_every_test_and_what_takes_turns_once():
     count = collections.Counter(item.nodeid for turn in turns for item in turn)
     assert count == dict.fromkeys(names, 10) | dict.fromkeys(in_turns, 1)
     assert all(len(names) + 6 <= len(turn) <= len(names) + 10 for turn in turns)
+
+
+def test_what_takes_turns_has_a_planted_fault_that_changes_one_place():
+    assert set(planted.FAULTS) == tiers.TURNS
+    for fault in planted.FAULTS.values():
+        text = (TESTS.parent / fault.file).read_text(encoding="utf-8")
+        assert text.count(fault.old) == 1, fault.file
+        assert fault.new != fault.old

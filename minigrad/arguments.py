@@ -5,6 +5,7 @@ not later or never. `where` is the public name of the function, `name` that of t
 check accepts a bool as a number or a number as a bool.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, MappingView, Reversible, Set
 from typing import Any
@@ -15,6 +16,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError
 
 BOOLS = (bool, np.bool_)
 _SETS = (Set, type(iter(set())))
+MOST = 1_000_000  # items of an iterable: one with more is taken for one that never ends
 _ORDERED = (MappingView, Reversible)  # views of a dict, and sets that keep an order
 
 
@@ -177,7 +179,12 @@ def in_order(where, wanted, given: Any, fix) -> list:
         items = iter(given)
     except TypeError:
         raise ArgumentTypeError(f"{where}: wanted {wanted}", shown(given), fix) from None
-    return list(items)
+    found = list(itertools.islice(items, MOST + 1))
+    if len(found) > MOST:
+        raise ArgumentError(
+            f"{where}: wanted {wanted}", f"a {type(given).__name__} of more than {MOST:,}", fix
+        )
+    return found
 
 
 def several(where, wanted, given: Any, fix, or_none=False) -> list:

@@ -24,18 +24,18 @@ class Group:
     """Parameters, and their hyperparameters as attributes, `learning_rate` first.
 
     The numbers are in one float64 array, which the kernels read: `group.learning_rate = v` writes
-    there. `parameters` lists the parameters that are updated now.
+    there. `parameters` are those that are updated now; `optimizer.add` adds one.
     """
 
     _reference: Any
     _hyperparameters: dict
     _array: Array
-    parameters: list
+    parameters: tuple
     sources: list
 
     def __init__(self, optimizer, sources, hyperparameters):
         self.__dict__.update(
-            _reference=weakref.ref(optimizer), sources=sources, parameters=[], _hyperparameters={}
+            _reference=weakref.ref(optimizer), sources=sources, parameters=(), _hyperparameters={}
         )
         device = host()  # where the CPU's kernels read it; other devices receive numbers
         array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
@@ -78,9 +78,15 @@ class Group:
 
     @uninterrupted
     def __setattr__(self, name, value):
-        if name in ("parameters", "sources"):
+        if name == "sources":
             self.__dict__[name] = value
             return
+        if name == "parameters":
+            raise ArgumentTypeError(
+                f"the parameters of a group of {self._optimizer.algorithm} follow what the "
+                "optimizer was given",
+                fix=f"optimizer.add(parameter, group={self._optimizer.groups.index(self)})",
+            )
         if name != "learning_rate":
             written(self, f"{self._optimizer.algorithm}.{name} = ...")
         else:
@@ -104,6 +110,10 @@ class Group:
             host().prepare_write(self._array)
             ndarray(self._array)[: len(numbers)] = numbers
         values[name] = value
+
+    def follow(self, parameters):
+        """Takes the parameters that are updated from now on."""
+        self.__dict__["parameters"] = tuple(parameters)
 
     @property
     def address(self):

@@ -75,7 +75,7 @@ class Optimizer:
         self.on_orphan = choice(self.algorithm, "on_orphan", on_orphan, ORPHAN_RULES)
         self.state, self._passes, self._seen = {}, None, -1
         self._schedules, self._scheduled = [], None  # weak references, and the rates set last
-        self.groups = []
+        groups = []
         for sources, own in split(self.algorithm, parameters):
             unknown = set(own) - set(self.defaults)
             if unknown:
@@ -84,7 +84,8 @@ class Optimizer:
                     f"{', '.join(sorted(unknown))}",
                     "; ".join(f"{KNOWN_AS[u]} for {u}" for u in sorted(unknown & KNOWN_AS.keys())),
                 )
-            self.groups.append(Group(self, sources, {**hyperparameters, **own}))
+            groups.append(Group(self, sources, {**hyperparameters, **own}))
+        self.groups = tuple(groups)
         self._tracking = Tracking(weakref.proxy(self))
         self._sync()
         if not any(group.parameters for group in self.groups):
@@ -363,7 +364,7 @@ class Optimizer:
         for name, value in self.__dict__.items():
             if name not in own and name not in ("state", "groups", "_tracking"):
                 out.__dict__[name] = copy.deepcopy(value, memo)
-        out.__dict__["groups"] = [Group(out, sources, values) for values, sources in groups]
+        out.__dict__["groups"] = tuple(Group(out, sources, values) for values, sources in groups)
         out.__dict__["_tracking"] = Tracking(weakref.proxy(out))
         out._sync()
         copied = {}

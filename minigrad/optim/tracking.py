@@ -49,7 +49,8 @@ class Tracking:
             if len(before) != len(found) or any(
                 a is not b for a, b in zip(before, found, strict=True)
             ):
-                group.parameters, changed = found, True
+                group.follow(found)
+                changed = True
         return changed
 
     def _name(self, lists, names):

@@ -1,5 +1,6 @@
 """What is given as parameters: every function that takes several refuses what is empty or a set."""
 
+import itertools
 import weakref
 
 import pytest
@@ -58,6 +59,23 @@ def test_what_has_an_order_is_taken(name):
     values = by_name.values()
     for given in (values, dict.fromkeys(values).keys(), dict.fromkeys(values), iter([*values])):
         TAKING[name](given)
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_what_never_ends_is_refused(name):
+    parameters = itertools.cycle([nn.Parameter([1.0])])
+    with pytest.raises(errors.ArgumentError, match="a cycle of more than 1,000,000"):
+        TAKING[name](parameters)
+
+
+def test_parameters_of_a_group_are_added_by_its_optimizer_alone():
+    p, q = nn.Parameter([1.0]), nn.Parameter([1.0])
+    optimizer = optim.SGD([p], 0.1)
+    with pytest.raises(errors.ArgumentTypeError, match=r"optimizer\.add\(parameter, group=0\)"):
+        optimizer.groups[0].parameters = [p, q]
+    optimizer.add(q, group=0)
+    assert optimizer.groups[0].parameters == (p, q)
+    assert isinstance(optimizer.groups, tuple)
 
 
 def test_a_group_and_a_manager_may_begin_without_parameters():

@@ -203,11 +203,12 @@ def symmetric(t: Tester) -> None:
 @hvp.check(points=1)
 def linear(t: Tester) -> None:
     """It gives zeros for a linear f, whose gradient does not depend on x."""
-    weights, x, v = case(t, "linear", 2)
-    found = ask_hvp(t, "linear", weights, x, v)[0]
-    if found is None:
-        t.fail("none", "H @ v = [0, 0]", "None", CONSTANT)
-    t.close(found, np.zeros(2), what="H @ v", attempt=CONSTANT)
+    for shape in ((2,), (2, 2), ()):
+        weights, x, v = case(t, "linear", *shape)
+        found = ask_hvp(t, "linear", weights, x, v)[0]
+        if found is None:
+            t.fail("none", f"H @ v = {show(0 * x)}", "None", CONSTANT)
+        t.close(found, 0 * x, what="H @ v", attempt=CONSTANT)
 
 
 @hvp.check(points=2)

@@ -113,6 +113,10 @@ def the_cosine(t: Tester) -> None:
         length = steps - warmup
         for at in (warmup + length // 4, warmup, warmup + length // 2, steps - 1):
             check_rate(t, at, warmup, steps, *rest)
+    plan = list(PLANS[0])
+    for place, other in enumerate((4, 20, 0.3, 0.02)):  # one number of the call before is another
+        for number in (plan[place], other):
+            check_rate(t, 12, *plan[:place], number, *plan[place + 1 :])
 
 
 @warmup_cosine.check(points=1)

@@ -13,6 +13,7 @@ changed, so no fault can be planted under it; `facts.Recorder.missing` sees to t
 """
 
 import argparse
+import os
 import pathlib
 import shutil
 import subprocess
@@ -116,6 +117,7 @@ def _fails(folder, name, turn):
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", f"tests/{name}", "--turn", str(turn)],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},  # also for the processes that tests start
         capture_output=True,
         text=True,
     )

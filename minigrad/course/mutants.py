@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.launcher import Server
+from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.result import ExerciseResult
 from minigrad.grader.run import Submission, grade_exercise
 
@@ -99,9 +99,20 @@ def _needed(name: str, value: Any, seen: set[str]) -> list[str]:
 def grade_source(
     server: Server, stem: str, exercise: str, source: str, seed: int
 ) -> ExerciseResult:
-    """Grade one exercise on a text instead of a file."""
+    """Grade one exercise on a text instead of a file.
+
+    Raises GraderError where a check breaks, which a learner reads as an answer of another form.
+    """
     submission = Submission(Path(f"exercises/{stem}.py"), source)
-    return grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed)
+    return sound(grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed))
+
+
+def sound(result: ExerciseResult) -> ExerciseResult:
+    """Return a result; raise GraderError if a check broke instead of failing."""
+    for check in result.checks:
+        if check.message is not None and check.message.key == "unreadable":
+            raise GraderError(f"the check {result.id}.{check.name} broke: {check.message.got}")
+    return result
 
 
 def survives(
@@ -112,7 +123,7 @@ def survives(
     limits = replace(original.limits, call_seconds=call_seconds)
     submission = Submission(Path(f"exercises/{stem}.py"), source)
     hurried = replace(original, limits=limits)
-    return grade_exercise(server, hurried, submission, seed, until_failure=True).passed
+    return sound(grade_exercise(server, hurried, submission, seed, until_failure=True)).passed
 
 
 def run_mutants(

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class Limits:
     """Limits of one worker. Compiling (Numba) has a budget of its own, outside `call_seconds`.
 
+    `compile_seconds` and `total_seconds` are for all calls of an exercise together.
     `processes` counts all processes of the worker's user, so it needs a user of its own.
     """
 
     load_seconds: float = 20.0
     call_seconds: float = 4.0
     compile_seconds: float = 60.0
+    total_seconds: float = 240.0
     cpu_seconds: int = 20
     memory_bytes: int = 2 * 2**30
     file_bytes: int = 2**20

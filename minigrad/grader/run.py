@@ -19,12 +19,14 @@ from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
 from minigrad.grader.reading import UnreadableError, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
-from minigrad.grader.sandbox import Ended, Worker
+from minigrad.grader.sandbox import Ended, Spent, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
 from minigrad.grader.tester import Runner, Survey, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
+MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
+MAX_FRAMES = 100  # of an exception's description
 N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
@@ -36,6 +38,8 @@ ENDED = {
     "exit": "Return a value instead of leaving: the caller goes on.",
     "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
     "garbled": "Leave file descriptors alone: answers are what functions return.",
+    "unreadable": "Is what you return of the kind that the docstring says? If so, the check is at "
+    "fault: please report it with this text.",
 }
 
 
@@ -70,11 +74,15 @@ class Submission:
 
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
+        if len(self.source) > MAX_PARSED:
+            return file_hash(self.source)
         return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
 
     def uses(self, exercise: Exercise) -> list[str]:
         """Return the ids of the other exercises that the code of this one mentions."""
         known = exercise.lesson.exercises
+        if len(self.source) > MAX_PARSED:
+            return []
         return [known[name].id for name in used(self.source, exercise.name, known)]
 
 
@@ -88,6 +96,7 @@ class WorkerRunner:
         self.worker: Worker | None = None
         self.n_calls = 0  # of the worker
         self.n_ended = 0
+        self.spent = Spent()
         self.compile_seconds = 0.0
         self.limits_missing: list[str] = []
 
@@ -103,6 +112,7 @@ class WorkerRunner:
                 driver=driver_of(self.exercise),
                 engine=engine_of(self.exercise),
                 closed=(str(self.submission.path.absolute().parents[1] / "solutions"),),
+                spent=self.spent,
             )
             self.limits_missing = self.worker.limits_missing
         return self.worker
@@ -186,14 +196,17 @@ def checked_raised(raised: Any) -> dict:
     """Return an exception's description with fields of the right types; the sender is untrusted."""
     if not isinstance(raised, dict):
         raise malformed()
+    kinds, given_frames = raised.get("kinds"), raised.get("frames")
+    if not isinstance(kinds, list) or not isinstance(given_frames, list):
+        raise malformed()
     frames = []
-    for frame in raised.get("frames") or []:
+    for frame in given_frames[:MAX_FRAMES]:
         if isinstance(frame, list) and len(frame) == 3:
             line, function, text = frame
             frames.append((int(line) if isinstance(line, int) else 0, str(function), str(text)))
     return {
         "type": str(raised.get("type")),
-        "kinds": [str(kind) for kind in raised.get("kinds") or []],
+        "kinds": [str(kind) for kind in kinds[:MAX_FRAMES]],
         "text": str(raised.get("text")),
         "said": str(raised.get("said") or ""),
         "full": str(raised.get("full") or ""),
@@ -316,9 +329,14 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
         outcome.message = _ended_message(ended, tester.given, where)
     except GraderError:
         raise
-    except Exception as error:
-        message = f"the check {exercise.id}.{check.name} broke: {type(error).__name__}: {error}"
-        raise GraderError(message) from error
+    except Exception as error:  # an answer of a form that no worker of the grader's sends
+        if not isinstance(runner, WorkerRunner):
+            message = f"the check {exercise.id}.{check.name} broke: {type(error).__name__}: {error}"
+            raise GraderError(message) from error
+        said = f"{type(error).__name__}: {error}"[:200]
+        broke = Ended("unreadable", f"the check cannot read it: {said}")
+        outcome.status = "failed"
+        outcome.message = _ended_message(broke, tester.given, runner.line_of(exercise.name))
     outcome.seconds = time.perf_counter() - started
     return outcome
 

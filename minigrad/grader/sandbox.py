@@ -40,6 +40,14 @@ class Reply:
     compile_seconds: float
 
 
+@dataclass
+class Spent:
+    """Seconds that the workers of an exercise have had in all, and those of Numba among them."""
+
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+
 class Worker:
     """One process that runs one learner's file.
 
@@ -51,6 +59,7 @@ class Worker:
         driver: the lesson's driver, `{"source": …, "path": …}`, or None.
         engine: None where the engine is closed; else its `answers` and `environment` (gate.py).
         closed: folders whose files it cannot open, such as that of the solutions.
+        spent: what earlier workers of the same exercise have used up; this one adds to it.
 
     `loaded` is the reply to loading: `{"ok": {"lines": …, "names": …}}` or `{"raised": …}`.
     Raises Ended when loading ends the process or takes too long.
@@ -66,8 +75,10 @@ class Worker:
         driver: dict | None = None,
         engine: dict | None = None,
         closed: tuple[str, ...] = (),
+        spent: Spent | None = None,
     ) -> None:
         self.limits = limits or Limits()
+        self.spent = spent or Spent()
         self._server = server
         self._lock = threading.Lock()
         self._folder = server.new_folder()
@@ -162,10 +173,24 @@ class Worker:
 
     def _ask(self, request: dict | None, seconds: float) -> Reply:
         """Send a request (None: the reply comes without one) and wait for the reply."""
-        compile_seconds = 0.0
+        spent, limits = self.spent, self.limits
+        left = {
+            "time": min(seconds, limits.total_seconds - spent.seconds),
+            "compile": limits.compile_seconds - spent.compile_seconds,
+        }
+        before, doing = spent.compile_seconds, "time"
         watch = _Watch(self)
-        watch.start(seconds, "time")
+        watch.start(left[doing], doing)
         started = time.monotonic()
+
+        def account() -> None:
+            nonlocal started
+            now = time.monotonic()
+            left[doing] -= now - started
+            spent.seconds += now - started
+            spent.compile_seconds += (now - started) * (doing == "compile")
+            started = now
+
         try:
             if request is not None:
                 self.channel.send(request, trusted=True)
@@ -173,17 +198,14 @@ class Worker:
                 content = self.channel.receive()
                 if not isinstance(content, dict):
                     raise GarbledError("a reply is a dict")
+                account()
                 if "compiling" not in content:
-                    return Reply(content, compile_seconds)
-                if content["compiling"]:
-                    seconds -= time.monotonic() - started
-                    watch.start(self.limits.compile_seconds - compile_seconds, "compile")
-                    self._server.call_seconds = no_call
-                else:
-                    compile_seconds += time.monotonic() - started
-                    watch.start(seconds, "time")
-                    self._server.call_seconds = self._clock()
-                started = time.monotonic()
+                    return Reply(content, spent.compile_seconds - before)
+                if content["compiling"] is not (doing == "time"):
+                    raise GarbledError("it says twice that Numba compiles, or that it is done")
+                doing = "compile" if content["compiling"] else "time"
+                watch.start(left[doing], doing)
+                self._server.call_seconds = self._clock() if doing == "time" else no_call
         except GarbledError as error:
             self.close()
             raise Ended("garbled", f"its reply is not a value: {error}") from None
@@ -193,12 +215,15 @@ class Worker:
             raise Ended(*self._why(seconds)) from None
         finally:
             watch.stop()
+            account()
 
     def _why(self, seconds: float) -> tuple[str, str]:
         status = self._status
         if self._timed_out == "compile":
             limit = self.limits.compile_seconds
             return "compile_time", f"Numba was still compiling after {limit:g} s"
+        if self.spent.seconds >= self.limits.total_seconds:
+            return "time", f"all calls together took more than {self.limits.total_seconds:g} s"
         if self._timed_out or status == -getattr(signal, "SIGXCPU", 24):
             return "time", f"no answer within {seconds:.3g} s: an endless loop, or a slow one"
         if status is not None and status < 0:

@@ -1,7 +1,9 @@
 """What crosses the pipe: frames of JSON and raw array bytes. Never pickle, never stdout.
 
 A frame is two big-endian 32-bit lengths, a JSON text, and the bytes of all arrays one after the
-other. The reader trusts nothing in a frame: it checks sizes, dtypes and shapes first.
+other. The reader of a reply trusts nothing in it: bytes, items and texts are bounded, so that no
+answer costs it more than a moment, and dtypes and shapes are checked first. What is larger than a
+reply may be, the sender replaces by a few words.
 """
 
 from __future__ import annotations
@@ -18,9 +20,14 @@ import numpy as np
 from minigrad.grader.formula import Formula
 
 HEADER = struct.Struct(">II")
-MAX_FRAME_BYTES = 64 * 2**20
 MAX_DEPTH = 24
-MAX_ITEMS = 1_000_000
+MAX_REQUEST_BYTES = 64 * 2**20  # what the grader sends
+# What comes back: bytes of JSON and of arrays, values in all, characters of one text.
+MAX_JSON_BYTES = 4 * 2**20
+MAX_ARRAY_BYTES = 16 * 2**20
+MAX_ITEMS = 100_000
+MAX_TEXT = 20_000
+PARTS = 16  # of a reply at most
 NUMERIC_KINDS = "biufc"
 
 
@@ -42,13 +49,14 @@ class _Packer:
     def __init__(self, trusted: bool) -> None:
         self.trusted = trusted
         self.blobs: list[bytes] = []
+        self.n_bytes = 0
         self._items = 0
         self._sent: dict[int, int] = {}  # id of an array or formula -> its number
 
     def pack(self, value: Any, depth: int = 0) -> Any:
         self._items += 1
-        if depth > MAX_DEPTH or self._items > MAX_ITEMS:
-            return {"other": type(value).__name__, "text": "nested too deep, or too long, to send"}
+        if depth > MAX_DEPTH:
+            return {"other": type(value).__name__[:80], "text": "nested too deep to send"}
         if value is None or value is True or value is False:
             return value
         if self.trusted and isinstance(value, np.ndarray | Formula):
@@ -59,8 +67,13 @@ class _Packer:
             return self._pack_array(value)
         if type(value) is int:
             return value if abs(value) < 2**1024 else {"other": "int", "text": "a huge integer"}
+        if type(value) is str and len(value) > MAX_TEXT and not self.trusted:
+            return {"other": "str", "text": f"a text of {len(value):,} characters"}
         if type(value) in (float, str):
             return value
+        if not self.trusted and self._items + _length(value) > MAX_ITEMS:
+            text = f"{_length(value):,} items are too many to send"
+            return {"other": type(value).__name__[:80], "text": text}
         if isinstance(value, list):  # one of a class of its own, too, as all that follow
             return [self.pack(item, depth + 1) for item in list.__iter__(value)]
         if isinstance(value, tuple):
@@ -73,14 +86,18 @@ class _Packer:
             return {"dict": pairs}
         if isinstance(value, Formula) and self.trusted:
             return {"formula": value.text}
+        if type(value) is Other:
+            return {"other": value.type_name, "text": value.text}
         return other(value)
 
     def _pack_array(self, value: np.generic | np.ndarray) -> dict:
         array = np.asarray(value)
         if array.dtype.kind not in NUMERIC_KINDS:
             return {"other": type(value).__name__, "text": f"dtype {array.dtype}"}
-        if array.nbytes > MAX_FRAME_BYTES // 2:
-            return {"other": type(value).__name__, "text": f"{array.nbytes} bytes are too many"}
+        self.n_bytes += array.nbytes
+        if self.n_bytes > (MAX_REQUEST_BYTES // 2 if self.trusted else MAX_ARRAY_BYTES):
+            self.n_bytes -= array.nbytes
+            return {"other": type(value).__name__, "text": f"{array.nbytes:,} bytes are too many"}
         self.blobs.append(np.ascontiguousarray(array).tobytes())
         tree = {
             "array": len(self.blobs[-1]),
@@ -91,6 +108,15 @@ class _Packer:
         if self.trusted and not array.flags.c_contiguous:
             tree["steps"] = [step // array.itemsize for step in array.strides]
         return tree
+
+
+def _length(value: Any) -> int:
+    """Return how many values are in a list, tuple or dict, whatever a class of its own says."""
+    if isinstance(value, dict):
+        return 2 * dict.__len__(value)
+    if isinstance(value, list):
+        return list.__len__(value)
+    return tuple.__len__(value) if isinstance(value, tuple) else 0
 
 
 def other(value: Any) -> dict:
@@ -109,12 +135,19 @@ class _Unpacker:
         self.blob = blob
         self.trusted = trusted
         self.position = 0
+        self._items = 0
         self.formulas: list[Formula] = []
         self._received: list[Any] = []  # arrays and formulas, by number
 
     def unpack(self, tree: Any, depth: int = 0) -> Any:
+        self._items += 1
         if depth > 2 * MAX_DEPTH:
             raise GarbledError("nested too deep")
+        if not self.trusted:
+            if self._items > MAX_ITEMS:
+                raise GarbledError(f"more than {MAX_ITEMS:,} values")
+            if isinstance(tree, str) and len(tree) > MAX_TEXT:
+                raise GarbledError(f"a text of {len(tree):,} characters")
         if tree is None or isinstance(tree, bool | int | float | str):
             return tree
         if isinstance(tree, list):
@@ -177,13 +210,27 @@ def laid_out(values: np.ndarray, steps: list[int]) -> np.ndarray:
 def encode(value: Any, *, trusted: bool = False) -> bytes:
     """Return `value` as one frame; what cannot be sent arrives as `Other`.
 
+    Of a reply that would be too long, the long parts arrive as `Other`, too.
+
     A `trusted` frame also holds formulas, and arrays with their strides; an array or formula that
     stands in several places arrives as one object.
     """
     packer = _Packer(trusted)
     text = json.dumps(packer.pack(value)).encode()
+    if len(text) > MAX_JSON_BYTES and not trusted:
+        if type(value) is dict and len(value) <= PARTS:
+            return encode({key: _shortened(item) for key, item in value.items()})
+        return encode(Other(type(value).__name__[:80], f"{len(text):,} bytes are too many"))
     blob = b"".join(packer.blobs)
     return HEADER.pack(len(text), len(blob)) + text + blob
+
+
+def _shortened(part: Any) -> Any:
+    """Return a part of a reply, or `Other` in place of one that takes more than its share."""
+    n_bytes = len(json.dumps(_Packer(trusted=False).pack(part)))
+    if n_bytes < MAX_JSON_BYTES // (2 * PARTS):
+        return part
+    return Other(type(part).__name__[:80], f"{n_bytes:,} bytes are too many to send")
 
 
 def decode(
@@ -266,8 +313,9 @@ class Channel:
     def receive(self, *, formulas: list[Formula] | None = None, trusted: bool = False) -> Any:
         """Read one frame. Raises EOFError when the other side is gone, GarbledError."""
         n_text, n_blob = HEADER.unpack(self._read(HEADER.size))
-        if n_text + n_blob > MAX_FRAME_BYTES:
-            raise GarbledError(f"a frame of {n_text + n_blob} bytes")
+        most = (MAX_REQUEST_BYTES,) * 2 if trusted else (MAX_JSON_BYTES, MAX_ARRAY_BYTES)
+        if n_text > most[0] or n_blob > most[1]:
+            raise GarbledError(f"a frame of {n_text + n_blob:,} bytes")
         return decode(self._read(n_text), self._read(n_blob), formulas=formulas, trusted=trusted)
 
     def _read(self, n_bytes: int) -> bytes:

@@ -1,0 +1,231 @@
+"""No reply costs the grader more than a moment, and none ends the run, whatever its form."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad.course.mutants import message_key
+from minigrad.grader import run, wire
+from minigrad.grader.fingerprint import file_hash
+from minigrad.grader.folder import known_stems, load_lesson
+from minigrad.grader.launcher import GraderError
+from minigrad.grader.limits import Limits
+from minigrad.grader.run import Submission, WorkerRunner, grade_exercise, hold_back, run_check
+from minigrad.grader.wire import HEADER, GarbledError, Other, as_if_received, decode, encode
+
+EXERCISES = [
+    exercise for stem in known_stems() for exercise in load_lesson(stem).exercises.values()
+]
+FORGED = (
+    None, True, -1, 10**30, float("nan"), "x", [], [[]], (), {}, {"raised": 1}, {"ok": None},
+    Other("Program", "?"), np.zeros((0, 3)), np.array(7), [None] * 9, {"type": []}, {(): 1},
+)  # fmt: skip
+MALFORMED = ({}, {"ok": 1}, {"raised": None}, {"raised": {"kinds": 3}}, {"raised": {"frames": 1}})
+
+
+# ---- what is sent is cut, by a worker that does as it should -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (list(range(10**6)), "1,000,000 items are too many to send"),
+        (tuple(range(10**6)), "1,000,000 items are too many to send"),
+        (dict.fromkeys(range(10**5)), "200,000 items are too many to send"),
+        ("x" * 10**6, "a text of 1,000,000 characters"),
+        (np.zeros(10**7), "80,000,000 bytes are too many"),
+        ([2**1000] * 50_000, "bytes are too many"),
+    ],
+    ids=["list", "tuple", "dict", "text", "array", "ints"],
+)
+def test_what_is_too_long_arrives_as_a_few_words(value, said):
+    got = as_if_received(value)
+    assert isinstance(got, Other)
+    assert got.type_name == type(value).__name__
+    assert said in got.text
+
+
+def test_of_a_reply_that_is_too_long_the_short_parts_arrive():
+    got = as_if_received({"ok": [2**1000] * 50_000, "n_calls": [3], "evaluated_at": []})
+    assert isinstance(got["ok"], Other)
+    assert got["n_calls"] == [3]
+
+
+def test_a_list_that_is_just_short_enough_arrives():
+    values = list(range(wire.MAX_ITEMS - 1))
+    assert as_if_received(values) == values
+    assert isinstance(as_if_received([*values, 0]), Other)
+
+
+def test_arrays_arrive_while_their_bytes_together_are_few_enough():
+    half = np.zeros(wire.MAX_ARRAY_BYTES // 2, np.uint8)
+    first, second, third = as_if_received([half, half, half])
+    assert first.nbytes == second.nbytes == half.nbytes
+    assert isinstance(third, Other)
+
+
+def test_a_list_whose_class_lies_about_its_length_is_counted():
+    class Short(list):
+        def __len__(self):
+            return 1
+
+    assert isinstance(as_if_received(Short(range(10**6))), Other)
+
+
+# ---- what comes is refused, from one that does not -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b"[]," * wire.MAX_ITEMS + b"0]",
+        b'"' + b"x" * (wire.MAX_TEXT + 1) + b'"',
+        b'{"dict": [["' + b"x" * (wire.MAX_TEXT + 1) + b'", 1]]}',
+        b"[" * 10**5 + b"]" * 10**5,
+        b"9" * 10**5,
+        b'{"tuple": 3}',
+        b'{"dict": [1]}',
+        b'{"other": [], "text": {}, "again": 5, "array": null}',
+    ],
+    ids=["items", "text", "key", "nested", "digits", "tuple", "dict", "array"],
+)
+def test_a_forged_reply_is_garbled(text):
+    with pytest.raises(GarbledError):
+        decode(text, b"")
+
+
+def test_a_request_may_be_as_long_as_it_is():
+    values = list(range(200_000))
+    frame = encode(values, trusted=True)
+    assert decode(frame[HEADER.size :], b"", trusted=True) == values
+
+
+# ---- what a check makes of a reply ---------------------------------------------------------------
+
+
+class Forger(WorkerRunner):
+    """A runner without a worker: every call returns the same."""
+
+    def __init__(self, server, exercise, reply):
+        submission = Submission(Path(f"exercises/{exercise.lesson.stem}.py"), "x = 1\n")
+        super().__init__(server, submission, exercise)
+        self.reply = reply
+
+    def call(self, name, arguments, *, drive=False):
+        if "ok" not in self.reply:
+            return {"raised": run.checked_raised(self.reply.get("raised"))}
+        return {"arguments_after": arguments, "evaluated_at": [], "n_calls": [], **self.reply}
+
+    def get(self, name):
+        return self.reply.get("ok")
+
+    def alone(self, name, arguments):
+        return None
+
+    def printed(self):
+        return ""
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+def test_a_forged_reply_fails_checks_and_ends_nothing(exercise, server):
+    replies = [{"ok": value} for value in FORGED] + list(MALFORMED)
+    replies += [{"ok": 1, "n_calls": value, "evaluated_at": value} for value in ([], ["x"], [None])]
+    for reply in replies:
+        runner = Forger(server, exercise, reply)
+        outcomes = [run_check(exercise, check, runner, seed=1) for check in exercise.checks]
+        hold_back(exercise, outcomes)
+        assert any(outcome.status == "failed" for outcome in outcomes), reply
+        for outcome in outcomes:
+            if outcome.message is not None:
+                assert outcome.message.lines(), reply
+
+
+# ---- what a worker does with time ----------------------------------------------------------------
+
+SAYS = """
+import json, os, struct, time
+def central_difference(f, x, eps):
+    k = 0
+    while True:
+        text = json.dumps({{"dict": [["compiling", {what}]]}}).encode()
+        for fd in range(3, 20):
+            try:
+                os.write(fd, struct.pack(">II", len(text), 0) + text)
+            except OSError:
+                pass
+        k += 1
+        time.sleep(0.05)
+"""
+LARGE = """
+import os, struct
+def central_difference(f, x, eps):
+    for fd in range(3, 20):
+        try:
+            os.write(fd, struct.pack(">II", {n}, 0) + b"[" * 100)
+        except OSError:
+            pass
+"""
+
+
+def graded(server, source, monkeypatch, **limits):
+    exercise = load_lesson("00_start").exercises["central_difference"]
+    monkeypatch.setattr(exercise, "limits", Limits(**limits))
+    return grade_exercise(server, exercise, Submission(Path("exercises/00_start.py"), source), 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "key"),
+    [
+        ("True", "garbled"),
+        ("k % 2 == 0", "compile_time"),
+        ("k % 8 != 7", "garbled"),
+        ("3", "garbled"),
+    ],
+)
+def test_a_worker_that_compiles_for_ever_ends(what, key, server, monkeypatch):
+    limits = {"call_seconds": 5.0, "compile_seconds": 0.5}
+    result = graded(server, SAYS.format(what=what), monkeypatch, **limits)
+    assert result.points == 0
+    assert message_key(result) == key
+
+
+def test_a_reply_longer_than_any_is_not_waited_for(server, monkeypatch):
+    result = graded(server, LARGE.format(n=wire.MAX_JSON_BYTES + 1), monkeypatch)
+    assert message_key(result) == "garbled"
+
+
+SLOW = """
+import time
+def central_difference(f, x, eps):
+    time.sleep(0.4)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+"""
+
+
+def test_all_calls_of_an_exercise_share_one_budget(server, monkeypatch):
+    result = graded(server, SLOW, monkeypatch, total_seconds=2.0, call_seconds=4.0)
+    assert not result.passed
+    assert message_key(result) == "time"
+    assert "all calls together took more than 2 s" in result.first_failure.message.got
+
+
+def test_a_very_long_file_is_one_part():
+    exercise = load_lesson("00_start").exercises["hello"]
+    long = Submission(Path("exercises/00_start.py"), "x = (" + "()," * 100_000 + ")\n")
+    assert long.fingerprint(exercise) == file_hash(long.source)
+    assert long.uses(exercise) == []
+
+
+def test_a_check_that_breaks_where_no_worker_is_is_the_graders_fault():
+    exercise = load_lesson("00_start").exercises["hello"]
+
+    class Here:
+        def call(self, name, arguments, *, drive=False):
+            raise ZeroDivisionError("a bug")
+
+        def line_of(self, name):
+            return ""
+
+    with pytest.raises(GraderError, match=r"broke: ZeroDivisionError: a bug"):
+        run_check(exercise, exercise.checks[0], Here(), seed=1)

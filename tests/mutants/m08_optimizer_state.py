@@ -561,12 +561,24 @@ MUTANTS = [
     ),
     Mutant(
         "state_dict",
-        "rounded",
+        "dtype",
         function(
             SAVE,
             "known = optimizer.state",
             "return {",
             "    n: {s: a.astype(np.float32) for s, a in known[p.id].items()}",
+            "    for n, p in model.items() if p.id in known",
+            "}",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "rounded",
+        function(
+            SAVE,
+            "known = optimizer.state",
+            "return {",
+            "    n: {s: a.round(6) for s, a in known[p.id].items()}",
             "    for n, p in model.items() if p.id in known",
             "}",
         ),

@@ -73,6 +73,14 @@ def _(measure, limit):
     return max(0, math.floor((limit - (2 * one - two)) / (two - one)))
 
 
+@max_batch.mistake(
+    "inexact", "A float32 has 7 digits. Which numbers, and which operator, are exact?"
+)
+def _(measure, limit):
+    one, two = (np.float32(measure(batch)) for batch in (1, 2))
+    return max(0, math.floor((limit - (2 * one - two)) / (two - one)))
+
+
 @max_batch.mistake("float")
 def _(measure, limit):
     one, two = measure(1), measure(2)

@@ -111,6 +111,12 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
             for name in wanted
         ):
             key, attempt = "rounded", "A copy is the same bit for bit. Which digits has yours lost?"
+            for name in wanted:
+                copied, right = found[name]["momentum"], wanted[name]["momentum"]
+                if copied.dtype != right.dtype:
+                    here = f"{name}: momentum of dtype"
+                    attempt = "A copy has the dtype of what it copies. What else does your call do?"
+                    t.fail("dtype", f"{here} {right.dtype}", f"{here} {copied.dtype}", attempt)
         t.fail(key, saved_text(wanted), saved_text(found), attempt)
     if not is_same(got["later"], wanted):
         t.fail(

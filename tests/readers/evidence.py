@@ -14,7 +14,8 @@ from minigrad.grader.folder import find_stem
 from tests.pages import NOTE
 
 ROOT = Path(__file__).parents[2]
-ANSWERS = json.loads((Path(__file__).parent / "answers.json").read_text(encoding="utf-8"))
+PATH = Path(__file__).parent / "answers.json"
+ANSWERS = json.loads(PATH.read_text(encoding="utf-8"))
 SEED = 11
 HEAD = """# Evidence: what the checks catch
 
@@ -41,6 +42,16 @@ there. "29 of 40" is how many answers were graded right at the first try.
 | lesson | round | wrong, and caught | right, with full marks |
 |---|---:|---:|---:|
 {rounds}
+
+## The messages of a first try
+
+Of the wrong answers that were caught, a reader who had not written them judged what the learner
+would read first: whether it *fits* what is wrong with this answer, says nothing about it, or
+*misleads*. `tests/readers/add.py` adds answers and such verdicts.
+
+| lesson | round | judged | fit | neutral | mislead |
+|---|---:|---:|---:|---:|---:|
+{messages}
 
 ## Exercise by exercise
 
@@ -82,6 +93,19 @@ def rounds():
     )
 
 
+def messages():
+    """The rows of the table of messages: what was judged, and how."""
+    counts: dict = {}
+    for answer in ANSWERS:
+        if "message_fits" in answer:
+            found = counts.setdefault((answer["exercise"][:2], answer["round"]), Counter())
+            found[answer["message_fits"]] += 1
+    return "\n".join(
+        f"| {lesson} | {number} | {n.total()} | {n['yes']} | {n['neutral']} | {n['no']} |"
+        for (lesson, number), n in sorted(counts.items())
+    )
+
+
 def text():
     """The whole page."""
     counts = counted(lambda answer: answer["exercise"])
@@ -91,4 +115,5 @@ def text():
         f" {n['wrong'] + n['right']} |"
         for name, n in counts.items()
     ]
-    return HEAD.format(note=NOTE, seed=SEED, rounds=rounds()) + "\n".join(rows) + "\n"
+    head = HEAD.format(note=NOTE, seed=SEED, rounds=rounds(), messages=messages())
+    return head + "\n".join(rows) + "\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass, field
 from statistics import median
 
 from minigrad.grader.folder import load_lesson
+from minigrad.grader.message import inert, one_line
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
 
@@ -39,7 +41,8 @@ class Row:
     def remarks(self) -> list[str]:
         """What a teacher should know about this row."""
         fault = [f"NOT GRADED: {self.fault}"] if self.fault else []
-        return [*fault, *self.notes, *(f"{stem}.py is missing" for stem in self.missing)]
+        missing = [f"{stem}.py is missing" for stem in self.missing]
+        return [one_line(remark) for remark in (*fault, *self.notes, *missing)]
 
 
 @dataclass
@@ -139,5 +142,10 @@ class Gradebook:
         return lines
 
 
+# The beginning of a formula: of a cell, or of what a spreadsheet may take for the next one.
+FORMULA = re.compile(r"(^|[;,|\t\n])(\s*)(?=[=+\-@＝＋－＠])")
+
+
 def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    """Return a text for a spreadsheet, in which it is no formula."""
+    return FORMULA.sub(r"\1\2'", inert(text))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from minigrad.grader.folder import CourseError, known_stems
+from minigrad.grader.message import one_line
 
 FLAT = re.compile(r"(?s)(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
 AGAIN = re.compile(r"(?P<stem>\d\d_[a-z0-9_]+?)[-_ ]?\(?\d+\)?\.py")  # 02_graph (1).py
@@ -71,8 +72,7 @@ def find_submissions(folder: Path) -> list[Handed]:
 
 def printable(name: str) -> str:
     r"""Return a file's name as one line, with escapes such as `\n` for unprintable characters."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return one_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
 def named_alike(file: str) -> str:

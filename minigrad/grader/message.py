@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,9 @@ from minigrad.grader.wire import Other
 WIDTH = 98
 LABEL_WIDTH = 10
 NARROW = 70  # below this width a part may take twice as many lines
+KEPT = "\t\n\xa0\u3000"  # white space that moves nothing back
+# What the log of a workflow takes for a command, at the beginning of a line.
+COMMAND = re.compile(r"(?m)^(\s*)(::|##\[)")
 MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
 
 
@@ -34,6 +38,10 @@ class Message:
     where: str
     attempt: str
     full: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():
+            object.__setattr__(self, name, inert(text))
 
     def parts(self) -> list[tuple[str, str]]:
         """Return the five labelled parts in order."""
@@ -55,7 +63,8 @@ class Message:
                 wrapped = wrapped[:most]
                 wrapped[-1] = wrapped[-1][: room - 2] + " …"
             for number, part in enumerate(wrapped):
-                lines.append(f"{label if number == 0 else '':<{LABEL_WIDTH}}{part}".rstrip())
+                line = f"{label if number == 0 else '':<{LABEL_WIDTH}}{part}"
+                lines.append(without_command(line).rstrip())
         return lines
 
     def __str__(self) -> str:
@@ -66,6 +75,36 @@ class Message:
         fields = asdict(self)
         del fields["full"]
         return fields
+
+
+def inert(text: str) -> str:
+    r"""Return a learner's text as nothing but text: what a terminal would obey is spelled out.
+
+    Spelled out are control characters but for tab and line feed, marks that turn or hide text, and
+    halves of surrogate pairs.
+
+    >>> inert("a\tb\n\x1b[2J\u202ecod\r")
+    'a\tb\n\\x1b[2J\\u202ecod\\r'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in KEPT else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a text as `inert`, in one line: line feeds and tabs are spelled out as well."""
+    return inert(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def without_command(text: str) -> str:
+    r"""Return a text none of whose lines begins as a workflow's command does.
+
+    >>> without_command("one::two\n  ::error::three")
+    'one::two\n  \\::error::three'
+    """
+    return COMMAND.sub(r"\1\\\2", text)
 
 
 class Failed(Exception):

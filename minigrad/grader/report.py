@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from typing import TextIO
 
-from minigrad.grader.message import LABEL_WIDTH, WIDTH
+from minigrad.grader.message import LABEL_WIDTH, WIDTH, inert, without_command
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
 ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
 PRINTED_LINES = 5
 INDENT = " " * 6
-# Characters that would move a terminal's cursor or set its colours, if learners' code prints them.
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ENGINE_NOTE = "an engine exercise: it can import minigrad, so it is isolated less than a plain one"
 COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
 
@@ -83,7 +80,8 @@ def exercise_lines(
             width = style.width - len(INDENT)
             lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
             if full:
-                lines += [f"{INDENT}{line}" for line in check.message.full.splitlines()]
+                full_lines = without_command(check.message.full).splitlines()
+                lines += [f"{INDENT}{line}" for line in full_lines]
     if exercise.limits_missing:
         names = ", ".join(exercise.limits_missing)
         lines.append(f"  this system sets no limit on: {names}")
@@ -126,12 +124,15 @@ def message_lines(check: CheckResult, exercise_id: str, width: int = WIDTH) -> l
 
 def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
     """Return the beginning of what the code printed, and where to see all of it if it is longer."""
-    printed = [CONTROL.sub("?", line) for line in check.printed.splitlines() if line.strip()]
+    text = inert(check.printed.replace("\r\n", "\n"))  # as Windows ends a line
+    printed = [line for line in text.splitlines() if line.strip()]
     if not printed or check.message is None or check.message.key == "printed":
         return []
     room = WIDTH - LABEL_WIDTH
     shown = [line if len(line) <= room else f"{line[: room - 2]} …" for line in printed]
-    if shown == printed[:PRINTED_LINES]:
+    is_whole = shown == printed[:PRINTED_LINES]
+    shown = [without_command(line) for line in shown]
+    if is_whole:
         return shown
     name = exercise_id.partition(".")[2]
     rest = f"({len(printed)} lines or more; in the notebook, check(mine.{name}) shows them all)"

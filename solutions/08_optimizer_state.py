@@ -118,7 +118,8 @@ def clip_grad_norm_(gradients, max_norm):
             numbers *into* these arrays: their norm is max_norm then,
             however small it is (so add nothing to the norm).
             Otherwise leave every bit as it is.
-        max_norm: float, larger than 0.
+        max_norm: float, larger than 0 (and not so small that the factor is
+            0 in float32).
 
     Returns:
         float: the norm *before* clipping; 0.0 for an empty list.

@@ -119,8 +119,10 @@ class Step:
     def __init__(self, t: Tester, fixed: int | None = None, per_sample: int | None = None) -> None:
         self.t = t
         self.per_sample = per_sample or int(t.random.integers(20, 90))
-        drawn = t.random.integers(3, 9) * self.per_sample + t.random.integers(1, self.per_sample)
-        self.fixed = int(drawn) if fixed is None else fixed
+        if fixed is None:
+            fixed = int(t.random.integers(3, 9)) * self.per_sample
+            fixed += int(t.random.integers(1, self.per_sample))
+        self.fixed = fixed
         self.measure = Formula(f"{self.fixed} + {self.per_sample}*x")
 
     def peak(self, batch: int) -> int:
@@ -137,6 +139,9 @@ class Step:
         if isinstance(got, float) and math.isfinite(got) and int(got) == batch:
             whole = "A batch has a whole number of samples. Which operator gives a float?"
             t.fail("float", expected, f"{got!r}, a float", whole)
+        if isinstance(got, np.integer) and got == batch:
+            attempt = f"{type(got).__name__} is NumPy's. Which of your numbers is an array's?"
+            t.fail("numpy", f"{expected}, an int", f"{got}, a {type(got).__name__}", attempt)
         if isinstance(got, int) and got < 0 == batch:
             t.fail("negative", expected, show(got), "How many samples are fewer than none?")
         t.close(
@@ -181,6 +186,11 @@ def somewhere_between(t: Tester) -> None:
         step.check(limit, batch, "Draw the line: at which batch does it reach the limit?")
 
 
+def line_of(t: Tester) -> tuple[int, int]:
+    """Return what is fixed, and what a sample takes."""
+    return int(t.random.integers(50, 90)), int(t.random.integers(5, 9))
+
+
 @max_batch.check(points=1)
 def at_the_limit(t: Tester) -> None:
     """A batch that just fits fits; one byte less, and it does not, however many bytes there are."""
@@ -192,6 +202,17 @@ def at_the_limit(t: Tester) -> None:
     step.check(step.peak(1), 1, exactly)
     other = Step(t, fixed=step.fixed + 1, per_sample=step.per_sample + 1)
     other.check(step.peak(1), 0, "Another step, and the limit of the call before.")
+    step = Step(t, fixed=100, per_sample=1)
+    for limit in (101, 150, 201, 202, 250):
+        step.check(limit, limit - 100, "Nearly all is fixed here. How large is a step of batch 2?")
+    lines = [line_of(t), line_of(t)]
+    lines[1] = lines[1][0] + 100, lines[1][1] + 10
+    limits = [fixed + 20 * each for fixed, each in lines]
+    given = f"one measure, asked twice; its model grows between: fixed and per sample {lines}; "
+    found = t.drive("grown", lines, limits, given=given + f"limits {limits}")
+    if list(t.pair(found, 2, "two batches")) != [20, 20]:
+        attempt = "Of the same function, too, the line may be another one by now. What do you keep?"
+        t.fail("kept", "20, then 20", ", then ".join(map(show, found)), attempt)
     step = Step(t, fixed=0)
     step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
     for fixed in (0, 10**17 + 1):

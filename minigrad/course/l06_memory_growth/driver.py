@@ -94,6 +94,41 @@ def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
     return {**outcome, "changed": facts(ctx, storages) != before or again.keys() != outcome.keys()}
 
 
+def dropped_views(mine, count):
+    """Check Views that nobody keeps, one after the other, each before and after a write.
+
+    Returns the number of the first that is answered wrongly, with what came; None if none is.
+    """
+    for version in range(count):
+        storage = Storage(np.zeros(3), version)
+        ctx = Ctx("mul", (View(storage),), (version,), "model.py:3")
+        for is_written in (False, True):
+            storage.version += is_written
+            try:
+                mine.check_saved(ctx)
+            except mine.SavedValueModifiedError:
+                raised = True
+            else:
+                raised = False
+            if raised is not is_written:
+                return [version, raised]
+    return None
+
+
+def grown(mine, lines, limits):
+    """Ask max_batch about one function whose model grows between the calls."""
+    now = [0, 0]
+
+    def measure(batch):
+        return now[0] + now[1] * batch
+
+    found = []
+    for line, limit in zip(lines, limits, strict=True):
+        now[:] = line
+        found.append(mine.max_batch(measure, limit))
+    return found
+
+
 def bump_in_turn(mine, versions):
     """Bump Storages in turn, each under a View that nobody keeps; return their versions."""
     storages = [Storage(np.zeros(3), version) for version in versions]

@@ -174,6 +174,16 @@ def through_views(t: Tester) -> None:
             "A View has none of its own: it shows bytes of a Storage. Whose version counts for it?"
         )
         Case(t, 2, (0, depth)).alarm([(1, 1)], "view", attempt)
+    given = "check_saved(ctx), a write to what the saved View shows, check_saved(ctx): 60 times, "
+    given += "with a new View of a new Storage each time"
+    if (wrong := t.drive("dropped_views", 60, given=given)) is not None:
+        number, raised = t.pair(wrong, 2, "number, whether it raised")
+        expected = f"{'no error' if raised else f'a {ERROR}'} for View number {number}"
+        got = f"a {ERROR}" if raised else "no error"
+        attempt = (
+            "What do you keep from call to call? An id is given to others when its owner dies."
+        )
+        t.fail("kept", expected, got, attempt)
 
 
 @check_saved.check(points=1, only_with=("not_written",))

@@ -162,7 +162,7 @@ def one_factor(t: Tester) -> None:
     cases += [([1e-4 * numbers(t, 2), 1e-4 * numbers(t, 1)], 2.0)]
     cases += [([1e-20 * numbers(t, 2), 1e-20 * numbers(t, 1)], 2.0)]
     cases += [([1e3 * numbers(t, 2), 1e-3 * numbers(t, 3)], 4.0)]
-    cases += [([numbers(t, 2), numbers(t, 1)], 1.0005)]  # hardly above
+    cases += [([numbers(t, 2), numbers(t, 1)], times) for times in (1.0005, 1 + 4e-7)]  # hardly
     for gradients, times in cases:
         max_norm = norm_of(gradients) / times
         got = ask(t, gradients, max_norm)
@@ -180,6 +180,7 @@ def untouched(t: Tester) -> None:
         (random_gradients(t, 2.0, np.float32), 100.0),
         (list(samples.arrays(t.random)), 100.0),
         ([np.zeros(2)], 1.0),
+        ([np.array([3 * triple, 1e-200]), np.array([4 * triple])], 5 * triple),
     ]
     for gradients, max_norm in cases:
         got = ask(t, gradients, max_norm)

@@ -189,10 +189,16 @@ def save(mine, values, state, frozen):
     }
 
 
-def load(mine, values, state, saved, should_raise=False):
-    """Call load_state_dict; the state by name afterwards, and what was raised."""
+def load(mine, values, state, saved, should_raise=False, has_stranger=False):
+    """Call load_state_dict; the state by name afterwards, and what was raised.
+
+    `has_stranger`: the state has an entry of a Parameter that is in no model.
+    """
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
+    if has_stranger:
+        other = built({"old": np.ones(2)})["old"]
+        optimizer.state[other.id] = {"momentum": np.ones(2)}
     list(model.values())[-1].requires_grad = False
     before = plain(saved)
     try:

@@ -125,8 +125,21 @@ def another_order(t: Tester) -> None:
     load(t, single, random_state(t, values))  # bit for bit: also in another dtype than the values
     odd = {"momentum": np.array([-0.0, np.nan])}
     load(t, values, {"b": odd})
+    replaced(t, values, random_state(t, values))
     alike = dict.fromkeys("cab", np.zeros(2))  # equal numbers do not tell whose they are
     load(t, alike, random_state(t, {name: alike[name] for name in "bac"}))
+
+
+def replaced(t: Tester, values: dict, saved: dict) -> None:
+    """Load into an optimizer that remembers a parameter which is in no model any more."""
+    given = f"load_state_dict(model, optimizer, saved) with {listed(values)}; optimizer.state has "
+    given += "an entry of a parameter that was replaced"
+    got = t.drive("load", values, {}, saved, False, True, given=given)
+    if got["strangers"]:
+        attempt = "Whatever saved does not name has no entry afterwards. Who clears the old ones?"
+        key, wanted = "left_over", "optimizer.state with the ids of this model's parameters alone"
+        t.fail(key, wanted, "the entry of the one that was replaced, too", attempt)
+    check_state(t, got, saved, values, {})
 
 
 def load(t: Tester, values: dict, saved: dict, before: dict | None = None) -> None:
@@ -148,7 +161,7 @@ def what_does_not_fit(t: Tester) -> None:
     good, bad = "body.0.weight", "q7.weight"  # no text has such a name by chance
     for right in ((2,), (2, 3)):
         values = {good: numbers(t, 2), bad: numbers(t, *right)}
-        for wrong in ("q8.weight", "q7", "body.q7.weight"):
+        for wrong in ("q8.weight", "q7", "body.q7.weight", "module.q7.weight", "Q7.weight"):
             like = {good: values[good], wrong: values[bad]}
             refused(t, values, like, wrong, "is not in the model")
         for shape in ((3,), (1,), (2, 1), (1, 2), (3, 2), ()):

@@ -173,6 +173,19 @@ def trajectory(t: Tester) -> None:
         check(t, {"w": x}, [a_round({"w": g})] * 2)
 
 
+def not_skipped(t: Tester, x: np.ndarray, g: np.ndarray) -> None:
+    """Fail where a step with a gradient that is no finite number was left out."""
+    [row] = run(t, {"w": x}, [a_round({"w": g})])
+    found, right_second = row["values"]["w"], x[1] - 0.1 * g[1]
+    if np.isfinite(found[0]) or not np.isclose(found[1], right_second) or "w" not in row["state"]:
+        t.fail(
+            "not_skipped",
+            f"w = [{show(x[0] - 0.1 * g[0])}, {show(right_second)}] after step 1: a step like any",
+            f"w = {show(found, bare=True)}, optimizer.state = {saved_text(row['state'])} by name",
+            "The docstring names two reasons to leave a parameter alone. Which one holds here?",
+        )
+
+
 @SGD.check(points=2)
 def own_state(t: Tester) -> None:
     """Each parameter has its own state, kept in the optimizer under its id."""
@@ -197,6 +210,8 @@ def own_state(t: Tester) -> None:
                 if none
                 else "What is there to remember without momentum?",
             )
+    for bad in (np.nan, np.inf):
+        not_skipped(t, numbers(t, 2), np.array([bad, 1.0]))
 
 
 def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: int) -> None:

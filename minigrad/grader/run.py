@@ -75,7 +75,7 @@ class Submission:
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
         if len(self.source) > MAX_PARSED:
-            return file_hash(self.source)
+            return file_hash(f"{exercise.name}\n{self.source}")
         return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
 
     def uses(self, exercise: Exercise) -> list[str]:

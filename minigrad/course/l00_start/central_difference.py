@@ -158,6 +158,8 @@ def uses_eps(t: Tester) -> None:
         x = 0.0 if low is None else round(float(t.random.uniform(low, low + 2)), 2)
         right = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
         t.compare(right, f, x, eps, rtol=1e-9, attempt=LOOK_AGAIN)
+    steep, too_large = t.formula("1e305*x"), "What do you divide by before you subtract?"
+    t.compare(1e305, steep, 1.0, 1e-4, rtol=1e-9, attempt=too_large)
 
 
 @central_difference.check(points=1)

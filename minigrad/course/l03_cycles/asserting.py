@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from minigrad.course.l03_cycles.common import Web, check_path, random_web
-from minigrad.course.l03_cycles.finding import CHAIN, CHANGED, NONE, RING, SOME, WIDE, check_looks
+from minigrad.course.l03_cycles.finding import (
+    CHAIN,
+    CHANGED,
+    FAN,
+    NONE,
+    RING,
+    SOME,
+    WIDE,
+    check_looks,
+)
 from minigrad.course.l03_cycles.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -136,3 +145,6 @@ def each_edge(t: Tester) -> None:
         given = f"assert_dag({ring.name(0)}) of {ring.shape()}"
         answer = t.drive("asserted", ring.ops, ring.inputs, 0, given=given)
         check_looks(t, answer["looks"], n, SEARCHED)
+    given = f"assert_dag({FAN.name(FAN.root)}) of {FAN.shape()}"
+    answer = t.drive("asserted", FAN.ops, FAN.inputs, FAN.root, given=given)
+    check_looks(t, answer["looks"], 10, SEARCHED)

@@ -73,14 +73,24 @@ def repair(t: Tester) -> None:
     if answer["value_of_u"] != start * factor:
         say = "h takes over the value of u. What does store_ write into the other Number?"
         t.fail("changed_input", f"u.value = {start * factor:g}", show(answer["value_of_u"]), say)
-    for steps in (1, 2, 5, 0):
-        h, w, x = (float(v) for v in t.fixed.choice([0.3, 0.5, 0.7, 0.9, 1.1], 3, replace=False))
+    known = {3: (0.0, 0.9, 0.0), 4: (0.5, 0.9, 0.0)}  # a value that stays; zeros that are added
+    for steps in (1, 2, 5, 0, *known):
+        numbers = t.fixed.choice([0.3, 0.5, 0.7, 0.9, 1.1], 3, replace=False)
+        h, w, x = (float(v) for v in known.get(steps, numbers))
         given = f"recurrent(Number({h:g}), Number({w:g}), Number({x:g}), {steps})"
         answer = t.drive("run", h, w, x, steps, given=given)
         t.close(answer["value"], network([h, w, x], steps), attempt="Values first.", what="h.value")
+        if not answer["same"]:
+            say = "The state is changed in place, and returned. Which Number is it that you return?"
+            t.fail("another_number", "h itself", "another Number", say)
         if not steps:
             continue
         gradients = backward(t, answer)
+        counts = [answer["ops"].count(op) for op in OPS[:3]]
+        if any(counts) and counts != [steps] * 3:
+            say = "A step records a node of each kind, whatever its numbers are. Does yours?"
+            wanted = f"a mul, an add and a tanh for each step: {[steps] * 3}"
+            t.fail("left_out", wanted, show(counts), say)
         for k, name in enumerate(("h at the start", "w", "x")):
             more, less = [h, w, x], [h, w, x]
             more[k] += STEP

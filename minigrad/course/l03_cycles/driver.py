@@ -236,4 +236,4 @@ def run(mine, h, w, x, steps):
     numbers = [mine.Number(value) for value in (h, w, x)]
     leaves = [number.node for number in numbers]
     end = mine.recurrent(*numbers, steps)
-    return {"value": end.value, **rows(end.node, leaves)}
+    return {"value": end.value, "same": end is numbers[0], **rows(end.node, leaves)}

@@ -46,6 +46,8 @@ SOME = (
 )
 
 
+# What is pushed five times before it is finished once
+FAN = web("leaf where sum", [], [0] * 5, [1] * 5)
 # The same three nodes, without a cycle and with one: a graph changes from call to call.
 CHAIN, RING = web("leaf tanh exp", [], [0], [1]), web("leaf tanh exp", [2], [0], [1])
 CHANGED = "The graph is another one since the last call. What of that call do you still go by?"
@@ -164,6 +166,9 @@ def deep_and_wide(t: Tester) -> None:
             say = "A cycle goes from node to node, each once. Which step forgets the way?"
             got = f"{len(found):,} entries"
             t.fail("value", f"the cycle, a list of {len(ring):,} entries", got, say)
+    given = f"find_cycle({FAN.name(FAN.root)}) of {FAN.shape()}"
+    answer = t.drive("find", FAN.ops, FAN.inputs, FAN.root, given=given)
+    check_looks(t, answer["looks"], 10)
 
 
 WIDE = "; then y = sum of all of these, from the leaf on"

@@ -161,7 +161,7 @@ def block(mine, outside, changes):
 def nested(mine, outside, same, changes):
     """Nest two blocks; return the mode after the inner and after the outer one.
 
-    With `changes`, the body switches recording on before the inner block, and inside it.
+    With `changes`, the body switches recording on before the inner block, and inside a second one.
     """
     mine.mode.recording = outside
     outer = mine.no_grad()
@@ -170,8 +170,9 @@ def nested(mine, outside, same, changes):
         mine.mode.recording = changes
         with inner:
             deepest = mine.mode.recording
-            mine.mode.recording = changes
         between = mine.mode.recording
+        with inner:
+            mine.mode.recording = changes
     return {"deepest": deepest, "between": between, "after": mine.mode.recording}
 
 
@@ -275,7 +276,7 @@ def decorated_others(mine, outside):
         return 0
 
     @both
-    def first(a, b):
+    def first(a, function):
         modes.append(mine.mode.recording)
         return a
 
@@ -288,7 +289,7 @@ def decorated_others(mine, outside):
             mine.mode.recording = True
             return self.side**2
 
-    return [none(), first(1, 2), Square().area()], modes, mine.mode.recording
+    return [none(), first(1, function=2), Square().area()], modes, mine.mode.recording
 
 
 def generator(mine, values):

@@ -54,7 +54,7 @@ def nesting(t: Tester) -> None:
     for same, changes in ((False, False), (True, False), (True, True)):
         inner = "the same object" if same else "another no_grad()"
         body = "mode.recording = True; " * changes
-        given = f"mode.recording = True; x = no_grad(); with x: {body}with {inner}: {body}…"
+        given = f"mode.recording = True; x = no_grad(); with x: {body}with {inner}: …"
         seen = t.drive("nested", True, same, changes, given=given)
         attempt = "Follow mode.recording and your notes through two __enter__ and two __exit__."
         if same:
@@ -116,8 +116,8 @@ def decorator(t: Tester) -> None:
             way_out = "When the function raises, which of your lines are not reached?"
             expect(t, "mode.recording after", after_error, outside, "not_restored", way_out)
         given = f"mode.recording = {outside}; off = no_grad(); both decorated by off, none() gives "
-        given += "0 and first(1, 2) gives 1; Square().area(), a decorated method that gives 9 and "
-        given += "sets mode.recording = True inside"
+        given += "0 and first(1, function=2) gives 1; Square().area(), a decorated method, gives 9 "
+        given += "and sets mode.recording = True inside"
         results, modes, now = t.drive("decorated_others", outside, given=given)
         expect(t, "results", list(results), [0, 1, 9], "result", handed)
         expect(t, "mode.recording inside", list(modes), [False] * 3, "inside", inside)

@@ -155,6 +155,17 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     return repr(value)[:120]
 
 
+def a_kind(name: str) -> str:
+    """Return a type's name with its article.
+
+    >>> a_kind("int"), a_kind("list"), a_kind("NoneType")
+    ('an int', 'a list', 'None')
+    """
+    if name == "NoneType":
+        return "None"
+    return f"{'an' if name[:1].lower() in tuple('aeiou') else 'a'} {name}"
+
+
 def show_typed(value: Any) -> str:
     """Return a value, and of which type it is.
 
@@ -166,7 +177,7 @@ def show_typed(value: Any) -> str:
     name, text = type(value).__name__, show(value)
     if isinstance(value, float) and text.lstrip("-").isdigit():
         text += ".0"  # or it reads as the int that it is told from
-    return f"{text}, {'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return f"{text}, {a_kind(name)}"
 
 
 def digits_to_tell(got: Any, expected: Any) -> int:

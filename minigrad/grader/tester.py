@@ -14,7 +14,15 @@ import numpy as np
 
 from minigrad.grader.compare import HUGE, agree, comparable, first, type_name, worst
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call, show_typed
+from minigrad.grader.message import (
+    Failed,
+    Message,
+    a_kind,
+    digits_to_tell,
+    show,
+    show_call,
+    show_typed,
+)
 from minigrad.grader.signature import differing
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
@@ -416,7 +424,7 @@ class Tester:
         found = getattr(got, "dtype", None)
         if found != np.dtype(expected):
             name = type_name(got) if found is None else str(found)
-            self.fail("dtype", f"a {np.dtype(expected)}", f"{show(got)}, a {name}", attempt)
+            self.fail("dtype", f"a {np.dtype(expected)}", f"{show(got)}, {a_kind(name)}", attempt)
 
     def _frame(self, raised: dict) -> str:
         if not raised["frames"]:

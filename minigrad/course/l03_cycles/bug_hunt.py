@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.course.l03_cycles.common import Web
 from minigrad.course.l03_cycles.lesson import lesson
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Mistake, Tester
 
 recurrent = lesson.exercise(
@@ -66,7 +66,7 @@ def repair(t: Tester) -> None:
     gradients = backward(t, answer)
     if answer["of_u"] != "mul":
         say = "u is still what mul made of h and w. Does store_ make a node, or rename one?"
-        t.fail("renamed", "a mul as the node of u", f"a {answer['of_u']}", say)
+        t.fail("renamed", "a mul as the node of u", a_kind(answer["of_u"]), say)
     attempt = "The gradient goes to each input of the node that store_ records. Which are they?"
     check_gradient(t, answer, gradients[0], factor, "h at the start", attempt)
     check_gradient(t, answer, gradients[1], start, "w", attempt)
@@ -112,7 +112,7 @@ def check_recorded(t: Tester) -> None:
             t.fail("not_recorded", wanted, f"a Node with the op {op}", say)
         if answer["kind"] != "tuple":
             say = "The head of the file says of what kind the inputs of a Node are."
-            t.fail("not_a_tuple", "h.node.inputs, a tuple", f"a {answer['kind']}", say)
+            t.fail("not_a_tuple", "h.node.inputs, a tuple", a_kind(answer["kind"]), say)
         if lines[root] != answer["line"]:
             say = "Errors show the line of each node. Where do the other methods get theirs from?"
             t.fail("line", f"{answer['line']}, the line of h.store_(u)", show(lines[root]), say)

@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.course.l04_accumulation.common import arrays, program
 from minigrad.course.l04_accumulation.manager import BEGIN, boxes, check_grad, grad_manager
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 ENDED = "gm.tape is None and not TAPES"
@@ -19,10 +19,13 @@ def must_raise(
     _, given = program(*lines, last)
     kinds, text, found = t.drive("failing", list(lines), last, [left], given=given)
     if kinds is None:
-        t.fail(key, f"a {error} from the last line", "no error", attempt)
+        t.fail(key, f"{a_kind(error)} from the last line", "no error", attempt)
     if error not in kinds:
         t.fail(
-            key, f"a {error} from the last line", f"{kinds[0]}: {text}".rstrip(": ")[:160], attempt
+            key,
+            f"{a_kind(error)} from the last line",
+            f"{kinds[0]}: {text}".rstrip(": ")[:160],
+            attempt,
         )
     if found[0] is not True:
         t.fail(

@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.lesson import lesson
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.samples import numbers
 from minigrad.grader.tester import Tester
 
@@ -70,7 +70,7 @@ def repair(t: Tester) -> None:
             given=f"make_target(online){how}",
         )
         if "type" in facts:
-            t.fail("type", "a dict of Boxes", f"a {facts['type']}", "make_target returns a dict.")
+            t.fail("type", "a dict of Boxes", a_kind(facts["type"]), "make_target returns a dict.")
         if set(facts["layers"]) != set(NAMES):
             t.fail("names", ", ".join(NAMES), ", ".join(facts["layers"]), "Keep the names.")
         if facts["kept"]:
@@ -96,7 +96,7 @@ def repair(t: Tester) -> None:
 def compare(t: Tester, name: str, now: dict, right: np.ndarray) -> None:
     """Compare one layer of the new target with online's."""
     if now["type"] != "Box":
-        t.fail("type", f"a Box for {name!r}", f"a {now['type']}", "frozen(values) makes a Box.")
+        t.fail("type", f"a Box for {name!r}", a_kind(now["type"]), "frozen(values) makes a Box.")
     if now["shares"]:
         t.fail(
             "aliased",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 HISTORIES = ("mul", "leaf", None)
@@ -47,7 +47,7 @@ def check_box(t: Tester, facts: dict) -> None:
     if "made" in facts:
         if facts["made"] is None:
             t.none("a new Box")
-        t.fail("type", "a new Box", f"a {facts['type']}", "Box(storage, node) makes a Box.")
+        t.fail("type", "a new Box", a_kind(facts["type"]), "Box(storage, node) makes a Box.")
     if "storage" in facts:
         attempt = (
             "A Box holds a Storage, not its array: box.storage is one, Storage(array) a new one."
@@ -75,10 +75,10 @@ def node_text(node: dict) -> str:
     if node["is"] == "same":
         return "the node of the given Box"
     if node["is"] == "other":
-        return f"a {node['type']} for a node"
+        return f"{a_kind(node['type'])} for a node"
     names = {"source": "box.node", "none": "None"}
-    whose = [names.get(one, f"a {one}") for one in node["inputs"]]
+    whose = [names.get(one, a_kind(one)) for one in node["inputs"]]
     inputs = f"{whose[0]}," if len(whose) == 1 else ", ".join(whose)
     if node["inputs_type"] != "tuple":
-        inputs = f"a {node['inputs_type']}"
+        inputs = a_kind(node["inputs_type"])
     return f"a new Node {show(node['op'])} with inputs ({inputs})"

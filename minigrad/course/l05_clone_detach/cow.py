@@ -8,7 +8,7 @@ from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.cow_model import Model, step_text
 from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 CowBuffer = lesson.exercise(
@@ -78,7 +78,7 @@ def bad(t: Tester, note: dict) -> None:
     t.fail(
         "none" if kind == "NoneType" else key,
         expected,
-        got.get(note["bad"]) or ("None" if kind == "NoneType" else f"a {kind}"),
+        got.get(note["bad"]) or a_kind(kind),
         attempt,
     )
 

@@ -7,7 +7,8 @@ import numpy as np
 from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.compare import type_name
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 target_sync = lesson.exercise(
@@ -65,7 +66,7 @@ def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
         t.fail("online", was, f"online's {changed} was changed", "online is only read.")
     if facts["returned"] is not None:
         nothing = "The target itself was to be changed: nothing needs to be returned."
-        t.fail("returned", "None", f"a {type(facts['returned']).__name__}", nothing)
+        t.fail("returned", "None", a_kind(type_name(facts["returned"])), nothing)
 
 
 def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> bool:
@@ -87,7 +88,7 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
     """Compare one Box of the target with what it must be; `how` is what wrong values would be."""
     if now["type"] != "Box":
         attempt = "The target keeps its own Box; only the numbers in its array change."
-        t.fail("replaced", f"target[{name!r}], a Box", f"a {now['type']}", attempt)
+        t.fail("replaced", f"target[{name!r}], a Box", a_kind(now["type"]), attempt)
     if now.get("shares"):
         t.fail(
             "aliased",

@@ -127,9 +127,10 @@ def spelled(x: np.ndarray) -> str:
     if np.ndim(x) == 0:
         return f"{float(x):.4g}"
     if x.size <= 12:
-        return (
-            str([[float(f"{e:.4g}") for e in r] for r in x]) if x.ndim == 2 else show(x, bare=True)
-        )
+        if x.ndim == 2:
+            return str([[float(f"{e:.4g}") for e in r] for r in x])
+        shown = {float(f"{e:.6g}") for e in x.flat}
+        return show(x, 6 if len(shown) == len({*x.flat}) else 17, bare=True)
     return show(x)
 
 
@@ -260,7 +261,14 @@ def check_two_calls(
         given += f"y{order[1]}, dy = {spelled(dy)}"
         n1, n2 = numbers
         each = [[x1, list(n1)], [x2, list(n2)]]
-        found = t.pair(ask(t, "two_calls", name, each, dy, list(order), given=given), 2, "dx1, dx2")
+        *found, stay = t.pair(
+            ask(t, "two_calls", name, each, dy, list(order), given=given), 3, "dx1, dx2, stay"
+        )
+        if stay is not True:
+            say = "Two calls, two results. Whose memory does forward hand out?"
+            t.fail(
+                "shared_result", "y1 as it was returned", "another y1 after the call for y2", say
+            )
         mistake = Mistake("shared_state", slope(x2, dy, *n2), shared)
         for what, dx, x, n in zip(("dx1", "dx2"), found, (x1, x2), numbers, strict=True):
             t.close(dx, slope(x, dy, *n), what=what, mistakes=[mistake], attempt=NOT_SHARED)

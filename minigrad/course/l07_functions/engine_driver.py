@@ -111,12 +111,18 @@ def second(mine, name, x, numbers, dy, v):
 
 @told
 def two_calls(mine, name, calls, dy, order):
-    """Call a Function with [x, numbers] twice, then go backward in an order such as [2, 1]."""
+    """Call a Function with [x, numbers] twice, then go backward in an order such as [2, 1].
+
+    Return the gradient of each, and whether what the first returned stays as it was.
+    """
     function, xs, found = getattr(mine, name), [leaf(x) for x, _ in calls], {}
-    ys = [function.apply(x, *numbers) for x, (_, numbers) in zip(xs, calls, strict=True)]
+    ys = [function.apply(xs[0], *calls[0][1])]
+    first = ys[0].numpy().copy()
+    ys.append(function.apply(xs[1], *calls[1][1]))
+    stays = np.array_equal(first, ys[0].numpy(), equal_nan=True)
     for which in order:
         found[which] = plain(mg.gradients(ys[which - 1], xs[which - 1], mg.variable(dy)))
-    return [found[1], found[2]]
+    return [found[1], found[2], stays]
 
 
 @told

@@ -114,6 +114,7 @@ def at_the_edges(t: Tester) -> None:
     check(t, np.array([1.0, -0.5]))
     check(t, np.array([0.5, -1.0]))
     check(t, np.array([-0.001, 1.001, -1.001, -0.0]))
+    check(t, np.array([-1e-300, 0.0, 1.0, np.nextafter(1, 2), -1.0, np.nextafter(-1, -2)]))
     check(t, t.random.permutation([0.0, 1.0, -1.0, 1.5, -1.5]))
 
 

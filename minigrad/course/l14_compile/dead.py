@@ -13,7 +13,7 @@ from minigrad.course.l14_compile.programs import (
     unpack,
 )
 from minigrad.course.objects import Op, Program
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 eliminate_dead = lesson.exercise(
@@ -37,7 +37,7 @@ def ask(t: Tester, program: Program) -> None:
     if "kind" in found:
         if found["kind"] == "None":
             t.none("a Program")
-        t.fail("type", "a Program", f"a {found['kind']}", "Make a new Program of what is left.")
+        t.fail("type", "a Program", a_kind(found["kind"]), "Make a new Program of what is left.")
     if not found["unchanged"]:
         attempt = "Somebody may want to compare the two. Make a new Program."
         t.fail("changed", "the given program as it was", "it was written to", attempt)

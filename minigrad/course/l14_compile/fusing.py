@@ -19,7 +19,7 @@ from minigrad.course.l14_compile.programs import (
 )
 from minigrad.course.objects import ELEMENTWISE, Op, Program
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
 fuse = lesson.exercise(
@@ -72,7 +72,7 @@ def ask(t: Tester, program: Program) -> None:
     if "kind" in found:
         if found["kind"] == "None":
             t.none("a list of groups")
-        t.fail("type", "a list of lists of Ops", f"a {found['kind']}", "A group is a list of Ops.")
+        t.fail("type", "a list of lists of Ops", a_kind(found["kind"]), "A group is a list of Ops.")
     if not found["unchanged"]:
         attempt = "Others still read it. Put the Ops into new lists."
         t.fail("changed", "the given program as it was", "it was written to", attempt)

@@ -17,7 +17,7 @@ from minigrad.course.l14_compile.programs import (
     with_names,
 )
 from minigrad.course.objects import Op, Program
-from minigrad.grader.message import counted, show
+from minigrad.grader.message import a_kind, counted, show
 from minigrad.grader.tester import Tester
 from minigrad.grader.wire import Other
 
@@ -54,7 +54,9 @@ def ask(t: Tester, program: Program, as_tuple: bool = True, *, nested: bool = Fa
     if "kind" in found:
         if found["kind"] == "None":
             t.none("a Program")
-        t.fail("type", "a Program", f"a {found['kind']}", "Which class of minigrad.course.objects?")
+        t.fail(
+            "type", "a Program", a_kind(found["kind"]), "Which class of minigrad.course.objects?"
+        )
     if found["n_calls"] != 1:
         attempt = "A function is run once, to be written down. The program is what is run again."
         t.fail("calls", "one call of f", counted(found["n_calls"], "call"), attempt)
@@ -113,7 +115,7 @@ def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
 
 def kind(x: Any) -> str:
     """Return an input of an Op in words."""
-    return f"a {x.type_name}" if isinstance(x, Other) else show(x)
+    return a_kind(x.type_name) if isinstance(x, Other) else show(x)
 
 
 def check_rest(t: Tester, program: Program, ops: list[Op], found: dict) -> None:

@@ -16,12 +16,19 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import describe, in_words
+from minigrad.grader.launcher import THREADS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results") / "grading.md"
 MINIGRAD = [sys.executable, "-m", "minigrad.cli.main"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 EMPTY_TEST = "def test_nothing():\n    pass\n"
+WALLS = """import time, numpy
+from minigrad.grader import walls
+started = time.perf_counter()
+missing = walls.build(*walls.libraries(), [])
+print(time.perf_counter() - started if not missing else "nan")
+"""
 
 
 def seconds(command: list[str], folder: Path, environment: dict[str, str]) -> float:
@@ -41,6 +48,16 @@ def median(command: list[str], folder: Path, environment: dict[str, str], rounds
     """Return the median over some rounds, after one that is not counted."""
     seconds(command, folder, environment)
     return statistics.median(seconds(command, folder, environment) for _ in range(rounds))
+
+
+def walls(rounds: int) -> float:
+    """Return the median time in which a process builds its walls, NaN where it cannot."""
+    alone = {**os.environ, **dict.fromkeys(THREADS, "1")}  # as workers are
+    command = [sys.executable, "-c", WALLS]
+    return statistics.median(
+        float(subprocess.run(command, env=alone, capture_output=True, check=True).stdout)
+        for _ in range(rounds)
+    )
 
 
 def course(folder: Path) -> Path:
@@ -65,6 +82,7 @@ def measure(rounds: int) -> list[tuple[str, float, float | None]]:
         with_plugin = median(PYTEST, test.parent, here, rounds)
         rows.append(("pytest's start, without the plugin", without, None))
         rows.append(("pytest's start, with the plugin, another project", with_plugin, None))
+        rows.append(("the walls around a process", walls(rounds), None))
 
         def row(what: str, command: list[str]) -> None:
             cold = seconds(command, folder, {"MINIGRAD_CACHE": str(Path(name) / what / "cold")})
@@ -88,7 +106,8 @@ def main() -> int:
     rows = measure(options.rounds)
     lines = ["| what | warm | cold |", "|---|---:|---:|"]
     lines += [
-        f"| {what} | {warm:.2f} s | {'–' if cold is None else f'{cold:.1f} s'} |"
+        f"| {what} | {f'{warm:.2f} s' if warm > 0.1 else f'{1000 * warm:.1f} ms'} "
+        f"| {'–' if cold is None else f'{cold:.1f} s'} |"
         for what, warm, cold in rows
     ]
     note = (

@@ -218,6 +218,8 @@ def grading() -> Finding:
     what = f"grading works; its processes are {'forked' if can_fork() else 'spawned'}"
     if missing:
         what += f" (this system sets no limit on {', '.join(missing)})"
+    else:
+        what += ", with limits and walls: they cannot reach your files, processes or the network"
     return Finding(answer == 1, what)
 
 

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     width = min(max(len(one.name) for one in handed) + 1, 32)
     table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
     print(book.head(max(width, 11)), file=table, flush=True)
-    server = Server()
+    server = Server(keep_kernels=False)
     try:
         for one in handed:
             row, server = grade_one(one, book, server)
@@ -70,7 +70,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
         except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"
             server.close()
-            server = Server()
+            server = Server(keep_kernels=False)
     row.seconds = time.monotonic() - started
     return row, server
 

@@ -105,6 +105,13 @@ def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
     return function
 
 
+def engine_files(package: str) -> list[str]:
+    """Return the files and folders of minigrad that an engine exercise may open."""
+    closed = {name.rpartition(".")[2] for name in CLOSED_WITH_ENGINE}
+    names = [name for name in os.listdir(package) if name not in closed]
+    return [os.path.join(package, name) for name in (*names, os.path.join("course", "objects.py"))]
+
+
 def opened_files(package: str) -> list[str]:
     """Return the files of minigrad that a plain exercise may open."""
     found = [os.path.join(package, "course", "objects.py")]
@@ -120,7 +127,8 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
     Args:
         package: the folder of minigrad.
         engine: None for a plain exercise; else `answers`, the dotted names that would be the
-            answer, and `environment`, the variables that locate the cache of compiled kernels.
+            answer; `environment`, the variables that locate the cache of compiled kernels; and
+            `keep_kernels`, whether what is compiled here is kept in it.
         closed: more folders whose files cannot be opened, such as that of the solutions.
 
     Returns:
@@ -135,14 +143,16 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
         sys.modules["minigrad"] = empty
         guard.install([package, *closed], opened_files(package))
         return {}
-    _keep_compiled_kernels(engine["environment"])
+    _find_compiled_kernels(engine["environment"])
+    if not engine["keep_kernels"]:
+        importlib.import_module("minigrad.devices.store").only_read()
     calls = _bar(engine["answers"])
     folders = [os.path.join(package, name) for name in ("course", "grader")]
     guard.install([*folders, *closed], [os.path.join(package, "course", "objects.py")])
     return calls
 
 
-def _keep_compiled_kernels(environment: dict[str, str]) -> None:
+def _find_compiled_kernels(environment: dict[str, str]) -> None:
     """Let the engine find the kernels that the user's own processes compiled."""
     here = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)

@@ -1,8 +1,8 @@
 """An audit hook that restricts a learner's process; Python code cannot remove it.
 
-It blocks closed files, new processes, and signals to others. `ctypes` and descriptors of folders
-get around it; a separate user or a sandbox of the operating system stops them too. Runs in the
-learner's process.
+It blocks closed files, new processes, and signals to others, and says so in words. It is a fence
+and no wall: `ctypes` and descriptors of folders get around it, as far as `walls.py` lets them. Runs
+in the learner's process.
 """
 
 from __future__ import annotations

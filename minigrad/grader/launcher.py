@@ -73,13 +73,18 @@ class Server:
         fork: whether workers are forked; None: if the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
             choose another, and that user must be able to read this Python.
+        keep_kernels: whether workers may write what they compile of the engine into the user's
+            cache, from which other processes run it; False for files of strangers.
 
     `call_seconds()` says for how long the call of learners' code that runs now has run.
     """
 
-    def __init__(self, *, fork: bool | None = None, user: int | None = None) -> None:
+    def __init__(
+        self, *, fork: bool | None = None, user: int | None = None, keep_kernels: bool = True
+    ) -> None:
         self.fork = can_fork() if fork is None else fork
         self.user = user
+        self.keep_kernels = keep_kernels
         self.call_seconds: Callable[[], float] = no_call
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None

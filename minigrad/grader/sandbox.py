@@ -102,7 +102,7 @@ class Worker:
             "limits": asdict(self.limits),
             "package": PACKAGE,
             "driver": driver,
-            "engine": engine,
+            "engine": engine and {**engine, "keep_kernels": server.keep_kernels},
             "closed": list(closed),
         }
         try:

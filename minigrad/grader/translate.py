@@ -61,6 +61,9 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return "closed", text, "What this exercise needs is in its arguments and its docstring."
     if "PermissionError" in kinds and "no other process" in text:
         return "closed", text, "Leave other processes alone."
+    if "PermissionError" in kinds and re.match(r"\[Errno (1|13|18)\]", text):  # a wall (walls.py)
+        attempt = "A graded file reads and writes in its own folder only, and starts nothing."
+        return "closed", re.sub(r"'[^']*/minigrad-worker-[^/']*", "'.", said), attempt
     if "OSError" in kinds and "File too large" in text:
         return "output", "more than 1 MB of printing", "Is a print inside a loop that never ends?"
     if explained := explain_numba(raised.get("said") or text, kinds):

@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from minigrad.grader import gate
+from minigrad.grader import gate, walls
 from minigrad.grader import limits as limits_module
 from minigrad.grader.wire import Channel, GarbledError
 
@@ -38,6 +38,7 @@ def work(read_fd: int, write_fd: int) -> None:
         os.environ["HOME"] = first["folder"]
         answer_calls = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
+        missing += _build_walls(first)
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})
         return
@@ -56,6 +57,21 @@ def work(read_fd: int, write_fd: int) -> None:
         reply = _answer(exercise, driver, request, formulas, first["path"])
         _flush()
         channel.send({**reply, "answer_calls": answer_calls})
+
+
+def _build_walls(first: dict) -> list[str]:
+    """Close to this process what it does not need; return what this system cannot close."""
+    folder, package, engine = first["folder"], first["package"], first["engine"]
+    os.environ["TMPDIR"] = folder
+    readable, listed = walls.libraries()
+    writable = [folder]
+    if engine is None:
+        readable += gate.opened_files(package)
+    else:
+        readable += gate.engine_files(package)
+        listed.append(package)
+        (writable if engine["keep_kernels"] else readable).append(os.environ["MINIGRAD_CACHE"])
+    return walls.build(readable, listed, writable)
 
 
 def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:

@@ -264,24 +264,58 @@ ATTACKS: dict[str, Attack] = {
         lambda victim: f"def {victim.name}(f, x):\n    return 0.0\n", "signature"
     ),
 }
-# These are tried under another user alone: the guard does not hold them, and they would bring down
-# whoever grades.
-DANGEROUS: dict[str, Attack] = {
-    "fork bomb around the guard": Attack(
-        body(
-            "import ctypes",
-            "fork = ctypes.CDLL(None).fork",
-            "while True:",
-            "    fork()",
-        ),
-        "time|killed|exit|memory",
+
+
+def then_right(*lines: str) -> Callable[[Victim], str]:
+    """Return an attack that has the right answer once its lines have done what they try."""
+    return body(*lines, "return (f(x + eps) - f(x - eps)) / (2 * eps)")
+
+
+LIBRARY = "import ctypes, os; c = ctypes.CDLL(None, use_errno=True)"
+FAILS = "if {} < 0: raise PermissionError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))"
+
+
+def by_library(call: str) -> Callable[[Victim], str]:
+    """Return an attack that calls the C library, past the guard, and then has the right answer."""
+    return then_right(LIBRARY, FAILS.format(f"c.{call}"))
+
+
+# What gets around the guard; the walls of the kernel hold it (walls.py).
+AROUND: dict[str, Callable[[Victim], str]] = {
+    "reads a solution through a folder's descriptor": then_right(
+        "import os",
+        "root = os.open('/', os.O_RDONLY | os.O_DIRECTORY)",
+        "os.open('{solutions}/00_start.py'[1:], os.O_RDONLY, dir_fd=root)",
     ),
-    "kills its parent around the guard": Attack(
-        body("import ctypes, os", "ctypes.CDLL(None).kill(os.getppid(), 9)", "return 0.0 * x"),
-        "value",
+    "reads a solution": by_library("open(b'{solutions}/00_start.py', 0)"),
+    "reads a check": by_library("open(b'{package}/course/l00_start/central_difference.py', 0)"),
+    "writes beside the solutions": by_library("open(b'{solutions}/left_behind.txt', 0o101, 0o600)"),
+    "empties a file": by_library("truncate(b'{victim}', 0)"),
+    "removes a file": by_library("unlink(b'{victim}')"),
+    "gives a file another name": by_library("rename(b'{victim}', b'{victim}.moved')"),
+    "links a file into its own folder": by_library("link(b'{victim}', b'mine')"),
+    "reads its parent's environment": by_library(
+        "open(b'/proc/' + str(os.getppid()).encode() + b'/environ', 0)"
+    ),
+    "writes into its parent's memory": by_library(
+        "open(b'/proc/' + str(os.getppid()).encode() + b'/mem', 2)"
+    ),
+    "traces its parent": by_library("ptrace(16, os.getppid(), 0, 0)"),
+    "forks around the guard": by_library("fork()"),
+    "starts a program": by_library("execl(b'/bin/true', b'true', None)"),
+    "kills its parent around the guard": by_library("kill(os.getppid(), 9)"),
+    "kills a thread of its parent": by_library("syscall(234, os.getppid(), os.getppid(), 9)"),
+    "limits its parent": by_library("prlimit(os.getppid(), 7, (ctypes.c_ulong * 2)(0, 0), None)"),
+    "slows its parent": by_library("setpriority(0, os.getppid(), 19)"),
+    "opens a socket": by_library("socket(2, 1, 0)"),
+    "opens a socket of the machine": by_library("socket(1, 1, 0)"),
+    "leaves memory that others see": by_library("shmget(77, 4096, 0o1666)"),
+    "lists its parent's folder": then_right(
+        "import os",
+        "os.listdir(os.open('/', os.O_RDONLY | os.O_DIRECTORY))",
+        "open('/etc/hostname').read()",
     ),
 }
-
 
 # the message's key: what the learner is told
 TOLD = {
@@ -321,12 +355,14 @@ folder where it would obey them.
 |---|---|---|
 {attacks}
 
-What is not stopped under the same user: code that calls the C library through `ctypes`, past the
-audit hook. These are graded where `tests/grader/test_attacks.py` can become another user:
+What gets around the audit hook, by the C library or by descriptors of folders, stops at walls that
+the process builds around itself before it loads the file (Landlock and seccomp, `grader/walls.py`).
+Each of these would have full points and do harm without them; with them all score 0:
 
-| the file | a plain exercise says |
-|---|---|
-{dangerous}
+{around}
+
+Only Linux has such walls, on x86-64 and arm64. Where one is missing, every report says what is not
+closed, and so does `minigrad doctor`.
 """
 
 
@@ -341,5 +377,5 @@ def text() -> str:
         f"| {name} | {told(attack.key(PLAIN))} | {told(attack.key(ENGINE))} |"
         for name, attack in ATTACKS.items()
     ]
-    dangerous = [f"| {name} | {told(attack.plain)} |" for name, attack in DANGEROUS.items()]
-    return PAGE.format(note=NOTE, attacks="\n".join(attacks), dangerous="\n".join(dangerous))
+    around = [f"- {name}" for name in AROUND]
+    return PAGE.format(note=NOTE, attacks="\n".join(attacks), around="\n".join(around))

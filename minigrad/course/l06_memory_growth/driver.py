@@ -36,6 +36,9 @@ def chain(shown):
     return [*found, shown, shown.data]
 
 
+BUMPED = []  # kept, so that a new object has a new id: what goes by ids fails in bump_in_turn
+
+
 def bump(mine, version, depth, times, size, late):
     """Bump what lies under some Views, several times; return what is seen afterwards.
 
@@ -44,6 +47,7 @@ def bump(mine, version, depth, times, size, late):
     storage = Storage(np.arange(float(size)), version)
     shown = under_views(storage, depth)
     before, returned = chain(shown), None
+    BUMPED.append(before)
     try:
         for _ in range(times):
             returned = mine.bump_version(shown)

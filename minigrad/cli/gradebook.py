@@ -139,6 +139,10 @@ class Gradebook:
                     shares[exercise.id] = earned / (len(graded) * exercise.points)
             hardest = sorted(shares, key=lambda name: shares[name])[:3]
             lines.append("hardest: " + ", ".join(f"{n} ({shares[n]:.0%})" for n in hardest))
+        results = [result for row in self.rows for result in row.results.values()]
+        without = {name for r in results for one in r.exercises for name in one.limits_missing}
+        if without:
+            lines.append(f"this system sets no limit on: {', '.join(sorted(without))}")
         return lines
 
 

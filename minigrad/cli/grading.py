@@ -12,6 +12,7 @@ from pathlib import Path
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.ranges import stems_in
 from minigrad.cli.submissions import Handed, find_submissions
+from minigrad.course.source import installed
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, known_stems, load_lesson
 from minigrad.grader.launcher import Server
@@ -20,6 +21,10 @@ from minigrad.grader.result import Result
 from minigrad.grader.run import ENDED, grade, new_seed
 from minigrad.grader.views import gradescope
 
+KEEPING = (
+    "This course has no solutions to compile the engine's kernels with, so the files that are "
+    "graded may write into your cache of kernels."
+)
 STOPPED = {*ENDED, "import", "imports_minigrad", "input"}  # keys: no answer came, wrong or right
 
 
@@ -38,7 +43,10 @@ def run(options: argparse.Namespace) -> int:
     width = min(max(len(one.name) for one in handed) + 1, 32)
     table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
     print(book.head(max(width, 11)), file=table, flush=True)
-    server = Server(keep_kernels=False)
+    keep = not compile_kernels(stems)
+    if keep:
+        print(KEEPING, file=sys.stderr)
+    server = Server(keep_kernels=keep)
     try:
         for one in handed:
             row, server = grade_one(one, book, server)
@@ -53,6 +61,23 @@ def run(options: argparse.Namespace) -> int:
     if any(row.fault for row in book.rows):
         return 3
     return 0 if all(row.points == book.of for row in book.rows) else 1
+
+
+def compile_kernels(stems: list[str]) -> bool:
+    """Grade our own solutions of what needs the engine, so that the kernels for it are compiled.
+
+    Strangers' processes read the cache of kernels only: what is missing, each would compile again,
+    within its time. Return whether all is there; a course without solutions cannot say.
+    """
+    found = True
+    with Server() as server:
+        for lesson in map(load_lesson, stems):
+            names = [name for name, one in lesson.exercises.items() if one.needs == "engine"]
+            if names and (path := installed().solution(lesson.stem)) is not None:
+                grade(server, lesson, path, names=names)
+            elif names:
+                found = False
+    return found
 
 
 def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Server]:
@@ -70,7 +95,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
         except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"
             server.close()
-            server = Server(keep_kernels=False)
+            server = Server(keep_kernels=server.keep_kernels)
     row.seconds = time.monotonic() - started
     return row, server
 

@@ -13,6 +13,7 @@ from minigrad.cli import grading
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.main import main
 from minigrad.cli.submissions import find_submissions
+from minigrad.course.source import installed
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.limits import Limits
@@ -405,3 +406,45 @@ def test_what_cannot_be_read_says_why_and_is_no_fault(tmp_path, monkeypatch):
     [anna] = find_submissions(tmp_path)
     assert anna.files == {}
     assert anna.notes == ["00_start.py cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize("has_solutions", [True, False])
+def test_kernels_are_compiled_by_what_is_trusted(has_solutions, tmp_path, monkeypatch, capsys):
+    servers, graded = [], []
+
+    def serve(**options):
+        servers.append(options.get("keep_kernels", True))
+        return Server(**options)
+
+    monkeypatch.setattr(grading, "Server", serve)
+    grade_all = grading.grade
+
+    def note(server, lesson, path, **options):
+        graded.append((path, options.get("names")))
+        return grade_all(server, lesson, path, **{"names": ["Softplus"], **options, "seed": 1})
+
+    monkeypatch.setattr(grading, "grade", note)
+    if not has_solutions:
+        monkeypatch.setattr(type(installed()), "solution", lambda self, stem: None)
+    solution = installed().root / "solutions" / "07_functions.py"
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    handed = tmp_path / "class" / "ada" / solution.name
+    handed.write_bytes(solution.read_bytes())
+    main(["grade", str(tmp_path / "class")])
+    assert servers == [True, not has_solutions]
+    assert [path for path, _ in graded] == ([solution] if has_solutions else []) + [handed]
+    assert ("cache of kernels" in capsys.readouterr().err) == (not has_solutions)
+    if has_solutions:
+        assert "Softplus" in graded[0][1]
+
+
+def test_a_system_without_walls_is_named(tmp_path):
+    path = tmp_path / "00_start.py"
+    path.write_text(SOLUTION)
+    with Server() as server:
+        result = grade(server, load_lesson("00_start"), path, names=["hello"], seed=1)
+    result.exercises[0].limits_missing[:] = ["other files", "memory"]
+    book = Gradebook(["00_start"], 1, [Row("ada", results={"00_start": result})])
+    assert book.summary()[-1] == "this system sets no limit on: memory, other files"
+    result.exercises[0].limits_missing.clear()
+    assert "limit" not in "".join(book.summary())

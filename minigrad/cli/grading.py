@@ -82,7 +82,9 @@ def compile_kernels(stems: list[str]) -> bool:
 
 def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Server]:
     """Return the row of one submission, and the server for the next: a fresh one after a fault."""
-    row = Row(handed.name, notes=list(handed.notes))
+    row = Row(handed.name, notes=list(handed.notes), fault=handed.fault)
+    if row.fault:
+        return row, server
     started = time.monotonic()
     for stem in book.stems:
         path = handed.files.get(stem)
@@ -144,7 +146,7 @@ def file_name(book: Gradebook) -> str:
     taken: set[str] = set()
     name = ""
     for row in book.rows:
-        plain = re.sub(r"[^A-Za-z0-9._-]", "_", row.name)[:100]
+        plain = re.sub(r"[^\w.-]", "_", row.name)[:60].lstrip(".") or "_"
         name, number = plain, 1
         while name.casefold() in taken:
             number += 1

@@ -21,35 +21,43 @@ DEEPEST = 5  # folders below a submission
 
 @dataclass
 class Handed:
-    """One submission: its name, its files by stem, and notes on other files."""
+    """One submission: its name, its files by stem, and notes on other files.
+
+    `fault` says why it cannot be graded: what nobody could read earns no zero.
+    """
 
     name: str
     files: dict[str, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    fault: str = ""
 
 
 def find_submissions(folder: Path) -> list[Handed]:
     """Return the submissions in a folder, by name.
 
     A submission is a folder (a clone or an unpacked archive), or files named `somebody_NN_slug.py`,
-    as learning platforms name them. A folder with exercise files of its own is one submission.
+    as learning platforms name them. A folder with exercise files of its own is one submission,
+    unless others lie in it, and it is no course folder.
     """
     if not folder.is_dir():
         raise CourseError(f"{folder} is not a folder")
-    if any(
-        (folder / place / f"{stem}.py").exists()
-        for place in (".", "exercises")
-        for stem in known_stems()
-    ):
+    if is_one_submission(folder):
         return [search(folder, printable(folder.resolve().name))]
     found: dict[str, Handed] = {}
     flat: dict[tuple[str, str], list[Path]] = {}
     alike: list[tuple[str, str]] = []
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name in FOREIGN:
+        if path.is_symlink() and path.is_dir():
+            found[path.name] = Handed(path.name, notes=["is a link to a folder: not followed"])
+        elif path.is_dir():
+            handed = search(path, path.name)
+            if handed.files or handed.fault or not is_foreign(path.name):
+                found[path.name] = handed
+        elif path.name.startswith("."):
             continue
-        if path.is_dir():
-            found[path.name] = search(path, path.name)
+        elif path.name[:-3] in known_stems() and path.suffix == ".py":
+            note = "lies beside the submissions, so nobody knows whose it is: not graded"
+            found[path.name] = Handed(path.name, notes=[note])
         elif (match := FLAT.fullmatch(path.name)) and match["stem"] in known_stems():
             flat.setdefault((match["who"], match["stem"]), []).append(path)
         elif path.name.lower().endswith((*PACKED, ".ipynb")):
@@ -58,7 +66,11 @@ def find_submissions(folder: Path) -> list[Handed]:
             who = path.name[: path.name.lower().index(stem)].rstrip("_- ") or path.name
             alike.append((who, not_graded(path, stem)))
     for (who, stem), paths in flat.items():
-        choose(found.setdefault(who, Handed(who)), stem, paths, folder)
+        if stem in found.setdefault(who, Handed(who)).files:
+            names = ", ".join(printable(path.name) for path in paths)
+            found[who].notes.append(f"graded the one in the folder, not {names} beside it")
+        else:
+            choose(found[who], stem, paths, folder)
     for who, note in alike:
         found.setdefault(who, Handed(who)).notes.append(note)
     if not found:
@@ -68,6 +80,22 @@ def find_submissions(folder: Path) -> list[Handed]:
     for one in found.values():
         one.name = printable(one.name)
     return [found[name] for name in sorted(found, key=str.casefold)]
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a folder is named like one that nobody hands in."""
+    return name.startswith(".") or name in FOREIGN
+
+
+def is_one_submission(folder: Path) -> bool:
+    """Whether a folder is one student's, and not that of a class."""
+    places = [folder, folder / "exercises"]
+    if not any((place / f"{stem}.py").exists() for place in places for stem in known_stems()):
+        return False
+    if (folder / "lessons").is_dir() or (folder / ".minigrad").is_dir():
+        return True
+    others = (path for path in folder.iterdir() if path.is_dir() and path.name != "exercises")
+    return not any(search(path, "").files for path in others if not is_foreign(path.name))
 
 
 def printable(name: str) -> str:
@@ -96,11 +124,13 @@ def not_graded(path: Path, stem: str) -> str:
 def search(folder: Path, name: str) -> Handed:
     """Return a submission with the exercise files in its folder; of duplicates, the outermost."""
     handed = Handed(name)
+    unread: list[str] = []
     candidates: dict[str, list[Path]] = {}
     known = set(known_stems())
 
     def unsearched(error: OSError) -> None:
-        handed.notes.append(f"cannot be searched: {error.strerror}")
+        place = printable(os.path.basename(error.filename or name))
+        unread.append(f"{place} cannot be read: {error.strerror}")
 
     try:
         for place, folders, files in os.walk(folder, onerror=unsearched):
@@ -124,6 +154,10 @@ def search(folder: Path, name: str) -> Handed:
         unsearched(error)
     for stem, paths in sorted(candidates.items()):
         choose(handed, stem, paths, folder)
+    if handed.files:
+        handed.notes += unread
+    else:
+        handed.fault = handed.fault or "; ".join(unread)
     return handed
 
 
@@ -151,7 +185,11 @@ def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
             path.open("rb").close()
     except (OSError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        handed.notes.append(f"{printable(path.name)} cannot be read: {why}")
+        said = f"{printable(path.name)} cannot be read: {why}"
+        if isinstance(error, PermissionError):
+            handed.fault = said
+        else:
+            handed.notes.append(said)
         return
     if not inside:
         handed.notes.append(f"{path.name} is a link that leads out of the submission")

@@ -8,6 +8,7 @@ Points count as long as the fingerprint is the same (`fingerprint.py`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import sys
 import time
@@ -60,7 +61,13 @@ def load(state: Path) -> dict[str, Any]:
 
 
 def update(state: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Load, change and save the progress while no other process does; return it."""
+    """Load, change and save the progress while no other process does; return it.
+
+    Raises OSError where the folder or a file in it is a link: what it leads to may be somebody's.
+    """
+    for path in (state, state / "progress.json", state / "progress.lock"):
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "this is a link, and is not written through", str(path))
     state.mkdir(parents=True, exist_ok=True)
     path = state / "progress.json"
     with _alone(state):
@@ -113,7 +120,7 @@ def _alone(state: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with open(state / "progress.lock", "wb") as lock:
+    with open(state / "progress.lock", "ab") as lock:
         with contextlib.suppress(OSError):  # some network folders have no locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -11,6 +11,7 @@ import pytest
 
 from minigrad.cli import grading
 from minigrad.cli.gradebook import Gradebook, Row
+from minigrad.cli.grading import file_name
 from minigrad.cli.main import main
 from minigrad.cli.submissions import find_submissions
 from minigrad.course.source import installed
@@ -396,7 +397,7 @@ def test_a_file_that_loops_at_import_is_waited_for_once(tmp_path, monkeypatch):
     assert {e.first_failure.message.key for e in result.exercises} == {"time"}
 
 
-def test_what_cannot_be_read_says_why_and_is_no_fault(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_read_is_not_graded_and_says_why(tmp_path, monkeypatch):
     hand_in(tmp_path, "anna", SOLUTION)
 
     def refuse(path, *_):
@@ -405,7 +406,7 @@ def test_what_cannot_be_read_says_why_and_is_no_fault(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     [anna] = find_submissions(tmp_path)
     assert anna.files == {}
-    assert anna.notes == ["00_start.py cannot be read: Permission denied"]
+    assert anna.fault == "00_start.py cannot be read: Permission denied"
 
 
 @pytest.mark.parametrize("has_solutions", [True, False])
@@ -448,3 +449,86 @@ def test_a_system_without_walls_is_named(tmp_path):
     assert book.summary()[-1] == "this system sets no limit on: memory, other files"
     result.exercises[0].limits_missing.clear()
     assert "limit" not in "".join(book.summary())
+
+
+# ---- whose file is it? ---------------------------------------------------------------------------
+
+
+def found_in(folder):
+    return {one.name: one for one in find_submissions(folder)}
+
+
+def test_a_link_to_a_classmate_earns_nothing(tmp_path):
+    hand_in(tmp_path, "ada", SOLUTION)
+    (tmp_path / "zed").symlink_to(tmp_path / "ada", target_is_directory=True)
+    found = found_in(tmp_path)
+    assert found["ada"].files
+    assert not found["zed"].files
+    assert found["zed"].notes == ["is a link to a folder: not followed"]
+
+
+@pytest.mark.parametrize("name", ["tests", ".eve", "solutions", "minigrad"])
+def test_a_student_may_be_called_anything(name, tmp_path):
+    hand_in(tmp_path, name, SOLUTION)
+    hand_in(tmp_path, "ada", SOLUTION)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "__MACOSX").mkdir()
+    assert sorted(found_in(tmp_path)) == sorted(["ada", name])
+
+
+def test_a_file_beside_a_folder_does_not_replace_what_is_in_it(tmp_path):
+    hand_in(tmp_path, "bob", SOLUTION)
+    (tmp_path / "bob_00_start.py").write_text("x = 1\n")
+    [bob] = find_submissions(tmp_path)
+    assert bob.files["00_start"].parent == tmp_path / "bob" / "exercises"
+    assert "bob_00_start.py beside it" in bob.notes[0]
+
+
+def test_exercises_beside_submissions_make_the_class_no_single_row(tmp_path):
+    for who in ("ada", "bob"):
+        hand_in(tmp_path, who, SOLUTION)
+    hand_in(tmp_path, "exercises", SOLUTION)
+    (tmp_path / "00_start.py").write_text(SOLUTION)
+    found = found_in(tmp_path)
+    assert sorted(found) == ["00_start.py", "ada", "bob", "exercises"]
+    assert "nobody knows whose" in found["00_start.py"].notes[0]
+
+
+@pytest.mark.parametrize("mark", ["lessons", ".minigrad"])
+def test_a_course_folder_with_old_copies_is_one_submission(mark, tmp_path):
+    (tmp_path / mark).mkdir()
+    hand_in(tmp_path, ".", SOLUTION)
+    hand_in(tmp_path, "old", SOLUTION)
+    [one] = find_submissions(tmp_path)
+    assert one.files["00_start"].parent == tmp_path / "exercises"
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+def test_what_cannot_be_read_is_not_graded_instead_of_0(has_file, tmp_path, monkeypatch, capsys):
+    hand_in(tmp_path / "class", "ada", SOLUTION)
+    locked = tmp_path / "class" / "ada" / "data"
+    locked.mkdir()
+    if not has_file:
+        (tmp_path / "class" / "ada" / "exercises").rename(locked / "exercises")
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path) == str(locked):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # the superuser may read all there is
+    [ada] = find_submissions(tmp_path / "class")
+    said = "data cannot be read: Permission denied"
+    assert (ada.fault, ada.notes) == (("", [said]) if has_file else (said, []))
+    status = main(["grade", str(tmp_path / "class"), "--lessons", "00"])
+    assert status == (0 if has_file else 3)
+    assert ("NOT GRADED: " + said in capsys.readouterr().out) == (not has_file)
+
+
+def test_file_names_for_gradescope_keep_every_script():
+    rows = [Row(name) for name in ("王伟", "李娜", ".eve", "a/b", "a_b", "ж" * 300)]
+    names = [file_name(Gradebook(["00_start"], 1, rows[: n + 1])) for n in range(len(rows))]
+    assert names == [
+        "王伟.json", "李娜.json", "eve.json", "a_b.json", "a_b-2.json", "ж" * 60 + ".json"
+    ]  # fmt: skip

@@ -172,3 +172,24 @@ def test_system_without_locks_remembers_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "fcntl", None)  # Windows
     progress.record(tmp_path, result())
     assert progress.load(tmp_path)["exercises"]["00.hello"]["points"] == 2
+
+
+@pytest.mark.parametrize("name", [".minigrad", "progress.json", "progress.lock"])
+def test_points_are_not_written_through_a_link(name, tmp_path):
+    outside = tmp_path / "outside"
+    state = tmp_path / "course" / ".minigrad"
+    (outside if name == ".minigrad" else state).mkdir(parents=True)
+    link = state if name == ".minigrad" else state / name
+    link.parent.mkdir(exist_ok=True)
+    if name != ".minigrad":
+        outside.write_text("the work of a week")
+    try:
+        link.symlink_to(outside)
+    except OSError:
+        pytest.skip("this system makes no links here")
+    with pytest.raises(OSError, match="is a link, and is not written through"):
+        progress.update(state, lambda data: None)
+    if name == ".minigrad":
+        assert list(outside.iterdir()) == []
+    else:
+        assert outside.read_text() == "the work of a week"

@@ -9,10 +9,12 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from minigrad.grader.folder import GraderError
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+WORKER_FOLDER = "minigrad-worker-"
+OLDEST = 3600.0  # seconds; a worker lives for minutes (limits.py)
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
@@ -46,6 +50,16 @@ def remove(folder: str) -> None:
                 os.unlink(path)
 
     shutil.rmtree(folder, onerror=allow)
+
+
+def sweep() -> None:
+    """Remove the folders of workers whose grader was killed: no worker is as old as that."""
+    for path in Path(tempfile.gettempdir()).glob(f"{WORKER_FOLDER}*"):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+            if is_own and stat.S_ISDIR(found.st_mode) and time.time() - found.st_mtime > OLDEST:
+                remove(str(path))
 
 
 def clean_environment(folder: str) -> dict[str, str]:
@@ -93,6 +107,7 @@ class Server:
             prefix="minigrad-grader-", ignore_cleanup_errors=True
         )
         self.folder = self._folder.name
+        sweep()
         if user is not None:
             os.chown(self.folder, user, user)
 
@@ -104,7 +119,7 @@ class Server:
 
     def new_folder(self) -> str:
         """Return an empty folder for one worker, so that no other sees its files."""
-        folder = tempfile.mkdtemp(prefix="minigrad-worker-")
+        folder = tempfile.mkdtemp(prefix=WORKER_FOLDER)
         if self.user is not None:
             os.chown(folder, self.user, self.user)
         return folder

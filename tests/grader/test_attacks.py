@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,3 +199,22 @@ def test_compiling_is_not_counted_as_running(server, monkeypatch):
     result = grade_source(server, "00_start", PLAIN.name, source, seed=1)
     assert result.checks[0].status == "passed"
     assert result.compile_seconds > 0
+
+
+def test_folders_of_a_killed_grader_are_removed_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, new, other = (tmp_path / f"minigrad-{name}" for name in ("worker-a", "worker-b", "x"))
+    for folder in (old, new, other):
+        folder.mkdir()
+        (folder / "left.txt").write_text("x")
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    link = tmp_path / "minigrad-worker-link"
+    link.symlink_to(aside, target_is_directory=True)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    with Server():
+        left = {path.name for path in tmp_path.iterdir()}
+    assert not old.exists()
+    assert {new.name, other.name, aside.name, link.name} <= left

@@ -19,12 +19,7 @@ CHECK = hashlib.sha256().digest_size  # bytes
 DRAFT = ".draft-"  # prefix of files that are being written
 LONGEST_WRITE = 3600.0  # seconds after which a draft is a killed process's
 
-_state = {"warned": False, "swept": False, "writes": True}
-
-
-def only_read():
-    """Keep nothing from now on, and say nothing of it: the folder belongs to other processes."""
-    _state["writes"] = False
+_state = {"warned": False, "swept": False}
 
 
 def read(path):
@@ -45,8 +40,6 @@ def write(path, data):
 def put(path, data):
     """Writes a file without a checksum. Returns whether that worked; the first failure warns."""
     path = pathlib.Path(path)
-    if not _state["writes"]:
-        return False
     try:
         write_whole(path, data)
     except OSError as error:

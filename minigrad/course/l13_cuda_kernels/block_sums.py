@@ -85,6 +85,10 @@ def together(t: Tester) -> None:
         attempt = "Each thread reads its own element, once. Where are they kept for the rest?"
         t.fail("reads", f"{n} elements of x read, each once", f"{reads} read", attempt)
     in_rounds(t, counted)
+    if counted.of_round > 4:
+        attempt = "Half of the threads add in a round, one element each. How many does yours add?"
+        expected = "at most 4 reads of shared memory by one thread from one barrier to the next"
+        t.fail("long_rounds", expected, f"{counted.of_round} by one thread", attempt)
     if (found := counted.lanes("load", "shared")) < 3 * (THREADS - 1):
         attempt = "Each addition takes what another thread has put into shared memory. Does yours?"
         expected = f"{THREADS - 1} additions a block of what lies in shared memory"

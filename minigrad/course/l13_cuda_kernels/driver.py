@@ -44,8 +44,8 @@ class Written(Counts):
 
     `last[name]` is the line that wrote each byte last, 0 for none; `reads[name]` how often the
     element that begins there was read; `writers` and `readers` have the number in the grid of the
-    thread that did it last. `of_one`: most reads of shared memory by one thread; `shared`: per
-    shared array its elements.
+    thread that did it last. `of_one`: most reads of shared memory by one thread; `of_round`: most
+    of them from one barrier to the next; `shared`: per shared array its elements.
     """
 
     def __init__(self):
@@ -53,18 +53,26 @@ class Written(Counts):
         self.last, self.sites, self.reads = {}, {}, {}
         self.writers, self.readers, self.shared = {}, {}, {}
         self.of_one, self.of_each = 0, np.zeros(0, int)
+        self.of_round, self.since = 0, np.zeros(0, int)
 
     def wave(self, lanes):
         """Blocks begin to run; see Counts."""
         super().wave(lanes)
-        self.of_each = np.zeros(lanes.count, int)
+        self.of_each, self.since = np.zeros((2, lanes.count), int)
+
+    def barrier(self, site, active, scope="block"):
+        """All have come, of a block or of a warp; see Counts."""
+        super().barrier(site, active, scope)
+        self.since[slice(None) if active is None else active] = 0
 
     def access(self, kind, region, site, byte, nbytes, active):
         """One statement's access; see Counts."""
         super().access(kind, region, site, byte, nbytes, active)
         if kind == "load" and region.space == "shared":
-            self.of_each += True if active is None else active
+            for reads in (self.of_each, self.since):
+                reads += True if active is None else active
             self.of_one = max(self.of_one, int(self.of_each.max()))
+            self.of_round = max(self.of_round, int(self.since.max()))
         if region.space == "shared":
             self.shared[region.name] = int(np.prod(region.shape))
         if region.space != "global":
@@ -124,6 +132,7 @@ def launched(mine, name, blocks, threads, arguments):
         **by_element,
         "arguments": list(arguments),
         "of_one": counts.of_one,
+        "of_round": counts.of_round,
         "shared": counts.shared,
         "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,

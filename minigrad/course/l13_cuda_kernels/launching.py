@@ -57,6 +57,7 @@ class Counted:
         reads: the same with how often each element was read.
         writers, readers: the same with the number of the thread that wrote or read each last.
         of_one: the most reads of shared memory by one thread.
+        of_round: the most of them from one barrier to the next.
         shared: dict, per shared array how many elements it has.
         texts: dict, the source of these lines.
         barriers: list of (line, times).
@@ -75,7 +76,8 @@ class Counted:
         self.reads = dict(zip(names, found["reads"], strict=True))
         self.writers = dict(zip(names, found["writers"], strict=True))
         self.readers = dict(zip(names, found["readers"], strict=True))
-        self.of_one, self.shared = found["of_one"], found["shared"]
+        self.of_one, self.of_round = found["of_one"], found["of_round"]
+        self.shared = found["shared"]
         self.texts = dict(found["texts"])
 
     def lanes(self, kind: str, space: str) -> int:

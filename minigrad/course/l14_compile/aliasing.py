@@ -159,6 +159,9 @@ def the_caller_reads_too(t: Tester) -> None:
     ask(t, draft.returns("b", "a", total), "a", total)
     ask(t, program, "c", total)
     ask(t, program, "b", total)
+    ask(t, draft.returns(total), "a", total)  # the same operations; another caller, other shapes
+    row = Draft(a=(1, m), b=(n, m))
+    ask(t, row.returns(row.op("add", "a", "b")), "a", total)
 
 
 @may_alias.check(points=2)

@@ -18,7 +18,7 @@ from minigrad.grader.folder import CourseError, known_stems, load_lesson
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
-from minigrad.grader.run import ENDED, grade, new_seed
+from minigrad.grader.run import ENDED, grade, secret_seed
 from minigrad.grader.views import gradescope
 
 KEEPING = (
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     stems = stems_in(options.lessons, known_stems()) if options.lessons else found
     if not stems:
         raise CourseError(f"no submission in {options.folder} has an exercise file NN_slug.py")
-    book = Gradebook(stems, new_seed() if options.seed is None else options.seed)
+    book = Gradebook(stems, secret_seed() if options.seed is None else options.seed)
     for path in (options.csv, options.json, options.gradescope):
         if path and path != "-" and not Path(path).resolve().parent.is_dir():
             raise CourseError(f"there is no folder to write {path} into")

@@ -65,9 +65,9 @@ def gradescope(result: Result) -> dict:
     return {
         "score": result.points,
         "execution_time": round(sum(exercise.seconds for exercise in result.exercises), 1),
-        "output": f"{result.points} of {result.of} points, seed {result.seed}",
+        "output": f"{result.points} of {result.of} points",
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "extra_data": {"schema_version": SCHEMA_VERSION, "seed": result.seed},
+        "extra_data": {"schema_version": SCHEMA_VERSION},
         "tests": tests,
     }

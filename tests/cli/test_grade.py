@@ -177,6 +177,7 @@ def test_gradescope_results_of_one_submission(tmp_path, capsys):
     assert main(["grade", str(path.parent), *options]) == 1
     data = json.loads(target.read_text())
     assert data["score"] == sum(test["score"] for test in data["tests"])
+    assert "seed" not in target.read_text()  # students read this file
     assert {"score", "execution_time", "output", "visibility", "stdout_visibility"} <= {*data}
     allowed = {"name", "score", "max_score", "status", "output", "visibility", "number"}
     assert all({*test} == allowed for test in data["tests"])

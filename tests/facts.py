@@ -200,7 +200,10 @@ class Recorder:
         config.option.facts = ",".join(self.asked)
 
     def pytest_runtest_logreport(self, report):
-        """Notes an outcome; `report.skipped` counts as neither."""
+        """Notes an outcome; `report.skipped` counts as neither. A failure is shown at once."""
+        if report.failed:
+            sys.stdout.write(f"\nFAILED {report.nodeid}\n{report.longreprtext[-1000:]}\n")
+            sys.stdout.flush()
         fact = fact_of(report.nodeid)
         self.outcomes[fact].add(report.outcome)
         self.read[fact].update(*(paths for what, paths in report.user_properties if what == READ))

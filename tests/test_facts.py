@@ -1,6 +1,7 @@
 """Facts are known while their texts are the same, and no longer; what is not known runs whole."""
 
 import collections
+import types
 
 import pytest
 
@@ -96,8 +97,13 @@ def test_all_that_is_asked_of_a_lesson_runs_in_one_turn():
 
 
 def report(nodeid, outcome, read=()):
-    names = ["nodeid", "outcome", "user_properties"]
-    return collections.namedtuple("Report", names)(nodeid, outcome, [(facts.READ, list(read))])
+    return types.SimpleNamespace(
+        nodeid=nodeid,
+        outcome=outcome,
+        failed=outcome == "failed",
+        longreprtext="assert 1 == 2",
+        user_properties=[(facts.READ, list(read))],
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,4 +169,6 @@ def test_what_is_written_down_passed_whole_with_the_texts_as_they_are(
     assert facts.main([fact]) == (not is_known)
     assert facts.is_known(fact, facts.json.loads(known.read_text())) is is_known
     facts._known.cache_clear()
-    assert f"{int(is_known)} facts are known now." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"{int(is_known)} facts are known now." in out
+    assert out.count("assert 1 == 2") == (outcome == "failed")  # at once, before the rest has run

@@ -1,8 +1,10 @@
 """The code of every recipe in CONTRIBUTING.md does what the recipe says."""
 
 import doctest
+import os
 import re
 import shlex
+import subprocess
 import sys
 import textwrap
 import types
@@ -61,6 +63,7 @@ ADDED = {  # by recipes
         "an optimizer",
         "a layer",
         "a pass to the compiler",
+        "a kernel",
         "an exercise",
         "a command",
     ],
@@ -193,6 +196,18 @@ def test_kernel_counts_without_a_race(monkeypatch, capsys):
     index = np.random.default_rng(0).integers(0, 5, 3000)
     counts = found["counted"](mg.variable(index, device="simt"), 5)
     assert counts.to("cpu").tolist() == np.bincount(index).tolist()
+
+
+def test_race_in_a_kernel_is_an_error_with_its_line_where_it_is_watched():
+    (block,) = blocks("Adding a kernel")
+    racy = block.replace("atomic_add(counts, index[i], I8(1))", "counts[index[i]] += I8(1)")
+    assert racy != block
+    watched = {**os.environ, "MINIGRAD_SIMT_WATCH": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", racy], env=watched, capture_output=True, text=True, check=False
+    )
+    assert "DataRaceError" in done.stderr
+    assert "counts[index[i]] += I8(1)" in done.stderr
 
 
 def test_kernel_of_the_recipe_compiles_for_a_gpu():

@@ -20,6 +20,7 @@ def keep_the_meaning(recording, data, dead=()):
     before = [*recording.instructions], [*recording.results]
     after, steps = passes.simplify(recording, dead)
     assert before == (recording.instructions, recording.results), "a pass changed its argument"
+    assert after.donated == recording.donated, "a pass forgot what the step may overwrite"
     if not same(meaning(recording, data, dead), meaning(after, data, dead)):
         raise AssertionError(first_wrong(recording, data, dead))
     return [name for name, _, _ in steps]

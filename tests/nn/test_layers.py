@@ -1,5 +1,6 @@
 """Layers: what they compute, against formulas in NumPy; their shapes, messages and defaults."""
 
+import inspect
 import math
 
 import numpy as np
@@ -274,6 +275,13 @@ LAYERS = [
     (lambda: nn.BatchNorm2d(2), (3, 2, 4, 4)), (lambda: nn.MultiHeadAttention(4, 2), (2, 3, 4)),
     (lambda: nn.TransformerBlock(4, 2), (2, 3, 4)),
 ]  # fmt: skip
+
+
+def test_every_layer_with_parameters_of_its_own_stands_in_the_table():
+    stand = {type(make()) for make, _ in LAYERS} | {nn.Embedding}  # whose input is an index
+    layers = [v for v in vars(nn).values() if isinstance(v, type) and issubclass(v, nn.Module)]
+    own = {layer for layer in layers if "Parameter(" in inspect.getsource(layer)}
+    assert own - {nn.Module} <= stand
 
 
 @pytest.mark.parametrize(("make", "shape"), LAYERS)

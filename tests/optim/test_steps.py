@@ -37,6 +37,8 @@ def test_every_optimizer_stands_in_the_table():
     assert not missing, (
         f"{', '.join(missing)} has no row in CASES of tests/optim/reference.py, so nothing tests it"
     )
+    missing = sorted(rules - {row.kind for row in CASES if not row.options})
+    assert not missing, f"{', '.join(missing)} has no row in CASES for its defaults: options {{}}"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -54,8 +56,13 @@ def test_steps_equal_the_formula(row, dtype):
             if g is not None:
                 expected[k] = row.formula(expected[k], g, states[k], 0.02, **row.options)
     tolerance = {"rtol": 1e-10, "atol": 1e-12} if dtype == "float64" else {"rtol": 0, "atol": 5e-5}
-    for p, value in zip(ps, expected, strict=True):
+    for p, value, state in zip(ps, expected, states, strict=True):
         np.testing.assert_allclose(p.numpy(), value, **tolerance)
+        kept = dict(optimizer.state[p.id].items()) if p.id in optimizer.state else {}
+        for name, wanted in state.items():  # the formula has names of its own
+            if np.ndim(wanted):
+                found = [x.numpy() for x in kept.values() if x.shape == wanted.shape]
+                assert any(np.allclose(x, wanted, **tolerance) for x in found), name
 
 
 @pytest.mark.parametrize("row", CASES, ids=str)

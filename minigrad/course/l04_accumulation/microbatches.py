@@ -162,15 +162,16 @@ def check_step(
 ) -> None:
     """Ask for a step on batches of these sizes; a row of x, and of y, has the shape given.
 
-    `stays` says why w stays where it is: its rate, or its gradient, is 0.
+    `stays` says what keeps w where it is: its rate, its gradient, or that of the first batch is 0.
     """
     w = numbers(t.random, of_x + of_y)
     rate = 0.0 if stays == "rate" else float(t.random.choice([0.05, 0.1, 0.2]))
     batches = [
         (numbers(t.random, (n, *of_x)), numbers(t.random, (n, *of_y), low=1, high=4)) for n in rows
     ]
-    if stays == "gradient":
-        batches = [(x, np.tensordot(x, w, x.ndim - 1)) for x, _ in batches]
+    for k in range({"gradient": len(batches), "first": 1}.get(stays, 0)):
+        x, _ = batches[k]
+        batches[k] = x, np.tensordot(x, w, x.ndim - 1)
     shown = ", ".join(f"(x of {n} row{'s' * (n > 1)}, y)" for n in rows)
     if sum(rows) <= 3:
         shown = ", ".join(f"({x.tolist()}, {y.tolist()})" for x, y in batches)
@@ -251,3 +252,4 @@ def unequal_batches(t: Tester) -> None:
     check_step(t, [2, 3], ())
     check_step(t, [1, 3], (2, 3))
     check_step(t, [3, 1], (2,), (2,))
+    check_step(t, [1, 2], (2,), stays="first")

@@ -227,6 +227,7 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     before, old = dict(model), model[name]
+    taken = [p.id for p in (*model.values(), Parameter(np.zeros(1)))]  # of another model, too
     for p in model.values():
         p.grad, p.requires_grad = np.ones_like(p.values), p is old or p is before["c"]
     facts = {n: (p.id, p.values, p.grad, p.requires_grad) for n, p in model.items()}
@@ -244,7 +245,7 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
         "names": list(model),
         "is_old": placed is old,
         "is_parameter": isinstance(placed, Parameter),
-        "id_is_new": getattr(placed, "id", None) not in [p.id for p in before.values()],
+        "id_is_new": getattr(placed, "id", None) not in taken,
         "values": plain(getattr(placed, "values", None)),
         "grad": plain(getattr(placed, "grad", None)),
         "others_stay": all(model.get(n) is p for n, p in before.items() if n != name),

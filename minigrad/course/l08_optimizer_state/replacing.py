@@ -82,7 +82,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
         t.fail(
             "old_id",
             "a new Parameter with an id of its own",
-            "a new Parameter with an old id",
+            "a new Parameter with an id that another one has",
             "Parameter(values) gives it an id. Why hand one over?",
         )
     if got["holds"] != list(values)[::-1]:

@@ -139,7 +139,8 @@ def target_sync(online, target):
     Args:
         online: dict, per name a Box; it is read only.
         target: dict, the same names, perhaps in another order, and Boxes of
-            the same shapes. One may show online's own array: it stays so.
+            the same shapes, each with a Storage of its own. One may show
+            online's own array: it stays so.
 
     Returns:
         None. Afterwards target shows online's values: in the same Boxes,

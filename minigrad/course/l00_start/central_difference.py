@@ -169,6 +169,8 @@ def arrays(t: Tester) -> None:
     for x in samples.arrays(t.random, low=-1, high=1, dtypes=["float64"]):
         attempt = LOOK_AGAIN if x.flags.c_contiguous else LAYOUT
         t.compare(derivative.value(x), f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=attempt)
+    two = "This f returns the very array that it is given. How many arrays does yours make?"
+    t.compare(np.ones(2), t.formula("x"), np.array([1.0, 2.0]), 0.125, rtol=1e-9, attempt=two)
 
 
 @central_difference.check(points=1)
@@ -190,10 +192,12 @@ def keeps_float32(t: Tester) -> None:
 @central_difference.check(points=1)
 def two_calls(t: Tester) -> None:
     """It calls f exactly twice, a step to either side of x."""
-    f, _ = smooth_function(t)
-    for shape, eps in (((), 0.125), ((3,), 0.125), ((0,), 0.125), ((), 2.0**-30)):
-        x = samples.numbers(t.random, shape, low=-1, high=1)[()]
-        if shape:
+    smooth, _ = smooth_function(t)
+    for shape, eps in (((), 0.125), ((3,), 0.125), ((0,), 0.125), ((), 2.0**-30), (None, 0.125)):
+        f, x = smooth, samples.numbers(t.random, shape or (), low=-1, high=1)[()]
+        if shape is None:
+            f, x = t.formula("sqrt(x)"), 0.0  # on one side there is no value
+        elif shape:
             x[:1] = 0.0
         t.call("central_difference", f, x, eps)
         n_calls = t.n_calls[0] if t.n_calls else 0

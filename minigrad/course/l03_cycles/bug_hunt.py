@@ -26,6 +26,7 @@ recurrent = lesson.exercise(
 )
 OPS = ("mul", "add", "tanh", "store")
 STEP = 1e-6
+STEPS = "How many steps are asked for, how many run, and what does each of them compute?"
 
 
 @recurrent.check(points=2)
@@ -64,6 +65,9 @@ def repair(t: Tester) -> None:
     answer = t.drive("store", start, factor, given=given)
     t.close(answer["value"], start * factor, attempt="store_ takes over the value.", what="h.value")
     gradients = backward(t, answer)
+    if answer["ops"][0] != "leaf":
+        say = "Others hold that Node. Is h.node after store_ a Node of its own?"
+        t.fail("renamed", "h's first node a leaf, as it was", f"a {answer['ops'][0]} now", say)
     if answer["of_u"] != "mul":
         say = "u is still what mul made of h and w. Does store_ make a node, or rename one?"
         t.fail("renamed", "a mul as the node of u", a_kind(answer["of_u"]), say)
@@ -79,7 +83,7 @@ def repair(t: Tester) -> None:
         h, w, x = (float(v) for v in known.get(steps, numbers))
         given = f"recurrent(Number({h:g}), Number({w:g}), Number({x:g}), {steps})"
         answer = t.drive("run", h, w, x, steps, given=given)
-        t.close(answer["value"], network([h, w, x], steps), attempt="Values first.", what="h.value")
+        t.close(answer["value"], network([h, w, x], steps), attempt=STEPS, what="h.value")
         if not answer["same"]:
             say = "The state is changed in place, and returned. Which Number is it that you return?"
             t.fail("another_number", "h itself", "another Number", say)

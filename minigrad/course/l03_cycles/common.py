@@ -140,7 +140,7 @@ def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
     if missing:
         a, b = (graph.name(k) for k in missing[0])
         if all(a in graph.edges(b) for a, b in pairwise(found)):
-            say = "Each entry must have the next one among its inputs. This goes the other way."
+            say = "Is each entry an input of the one before it? This is a cycle only backwards."
             t.fail("direction", wanted, got, say)
         say = "Nodes that were seen and left again are no part of the way. What is, at this moment?"
         t.fail("no_edge", wanted, f"{got}; but {b} is no input of {a}", say)

@@ -217,9 +217,10 @@ def at_the_limit(t: Tester) -> None:
     step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
     for fixed in (0, 10**17 + 1):
         step = Step(t, fixed, per_sample=3)
+        large = f"{exactly} And where does its search end, if it searches?"
         for batch in (10**17, 10**17 + 1):
-            step.check(step.peak(batch) - 1, batch - 1, exactly)
-            step.check(step.peak(batch), batch, exactly)
+            step.check(step.peak(batch) - 1, batch - 1, large)
+            step.check(step.peak(batch), batch, large)
 
 
 @max_batch.check(points=1, only_with=("somewhere_between", "at_the_limit"))

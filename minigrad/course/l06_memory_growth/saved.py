@@ -25,7 +25,7 @@ check_saved = lesson.exercise(
     ),
 )
 OPS = ("mul", "tanh", "MatMul", "Softcap", "log_softmax")
-FILES = ("train.py", "src/nets/Train.py", "my 100% {new} nets/train.py")
+FILES = ("train.py", "C:\\nets\\Train.py", "my 100% {new} nets/train.py")
 ERROR = "SavedValueModifiedError"
 
 
@@ -95,7 +95,8 @@ class Case:
                 "wrong_error",
                 expected,
                 f"{name}: {text}",
-                "Which class at the top of your file is made for this?",
+                "Is it raised, or does a line fail that makes the text? The class for it is at the "
+                "top of your file.",
             )
         return str(found["text"])
 

@@ -166,7 +166,7 @@ def check_first(
             "changed_input",
             "x as it was before the call",
             f"x = {show(after)}",
-            "Which operation of forward writes in place (names that end in _, or +=)?",
+            "Which operation of forward or backward writes in place (names that end in _, +=, -=)?",
         )
     if isinstance(found_y, np.ndarray) and found_y.dtype != x.dtype:
         t.fail(

@@ -98,7 +98,7 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
                     "changed_gradient",
                     f"{name}.grad after step {step} as it was: {show(gradient, bare=True)}",
                     f"{name}.grad = {show(row['grads'][name], bare=True)}",
-                    "Someone may still want to look at the gradient. Who zeroes it, and when?",
+                    "Someone may still look at it. Which line writes into the array of p.grad?",
                 )
     return rows
 
@@ -333,7 +333,7 @@ def same_arrays(t: Tester) -> None:
                 "changed_gradient",
                 f"w.grad = {show(g, bare=True)}, as it was",
                 f"w.grad = {show(row['grads']['w'], bare=True)}",
-                "Someone may still want to look at the gradient. Who zeroes it, and when?",
+                "Someone may still look at it. Which line writes into the array of p.grad?",
             )
         if not row["same_arrays"] or not is_same(row["held"]["w"], row["values"]["w"]):
             t.fail(
@@ -351,5 +351,5 @@ def same_arrays(t: Tester) -> None:
             "dtype",
             "state[w.id]['momentum'], an array of float32, as w.values is",
             f"state[w.id]['momentum'] = {show(kept)}",
-            "The momentum has the dtype of the values. Which one does np.zeros(shape) choose?",
+            "It has the dtype of the values. Whose does the line that makes it take?",
         )

@@ -50,6 +50,8 @@ def ask(t: Tester, n: int, sign: int = 1) -> Counted:
         Mistake("half", parts[:, : THREADS // 2].astype(float).sum(axis=1),
                 "Only the first half was added up. With which distance do the rounds begin?"),
         Mistake("first", parts[:, 0], "That is the first thread's element. Who adds the others?"),
+        Mistake("truncated", np.trunc(parts).astype(float).sum(axis=1),
+                "These are sums without the fractions. Which dtype has each array on the way?"),
         Mistake("total", np.full(blocks, right.sum()), "Each block sums its own elements only."),
     ]  # fmt: skip
     attempt = "Which elements are in it, and which not? Go through the rounds for 4 threads."

@@ -54,7 +54,10 @@ def ask(t: Tester, program: Program, i: str, o: str) -> None:
     if why:
         n_i, n_o = program.nbytes(i), program.nbytes(o)
         expected, attempt = {
-            "size": (f"False: {i} has {n_i} bytes, {o} has {n_o}", "Does what is written fit?"),
+            "size": (
+                f"False: {i} has {n_i} bytes, {o} has {n_o}",
+                "Which of the two is larger, and what does the docstring ask of them?",
+            ),
             "returned": (f"False: the caller gets {i}", "Who looks at i after the last operation?"),
             "later": (
                 f"False: `{reader}` reads {i} after `{written}`",
@@ -68,7 +71,8 @@ def ask(t: Tester, program: Program, i: str, o: str) -> None:
         t.fail(why, expected, "True", attempt)
     key, attempt = "strict", "Name somebody who reads i after its bytes are gone. Is there one?"
     if reader is written:
-        key, attempt = "same_place", "It reads an entry, and then writes that very entry."
+        key = "same_place"
+        attempt = "It reads an entry, then writes that very one. Who else has i itself as an input?"
     elif program.shapes[i] != program.shapes[o]:
         key, attempt = "shape", "Memory has bytes and no shape. How many are asked for?"
     elif reader is None:

@@ -39,7 +39,7 @@ def ask(t: Tester, program: Program) -> None:
             t.none("a Program")
         t.fail("type", "a Program", a_kind(found["kind"]), "Make a new Program of what is left.")
     if not found["unchanged"]:
-        attempt = "Somebody may want to compare the two. Make a new Program."
+        attempt = "Which part of it do you change: ops, inputs, outputs, shapes? Make a new one."
         t.fail("changed", "the given program as it was", "it was written to", attempt)
     ops = unpack(found["ops"])
     if ops is None:
@@ -80,7 +80,8 @@ def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
         if op not in wanted:
             key, attempt = "kept_dead", "No output depends on it. What is needed, to begin with?"
             if op.output in read:
-                key, attempt = "kept_chain", "It is read, but by whom? Is that one needed?"
+                key = "kept_chain"
+                attempt = "It is read, but by whom? Follow the readers: who reads the last?"
             t.fail(key, f"`{op}` is gone", "it is still there", attempt)
     if len(ops) > len(wanted):
         t.fail("twice", f"{len(wanted)} ops", f"{len(ops)} ops", "Each op stays at most once.")

@@ -27,7 +27,7 @@ may fare otherwise. A *wrong* answer breaks something that a docstring or a less
 so for a few inputs only. A *right* one is unusual and breaks nothing. *At first* is how the checks
 graded them at the first try. Since then the checks have been mended, and
 `tests/readers/test_readers.py` holds that each of the answers is graded right now. That is no
-estimate of how a new reader's answers fare; the first tries of round 2 come nearest to one.
+estimate of how a new reader's answers fare; the first tries of the last round come nearest to one.
 
 Measured with seed {seed}, each answer in the place of the solution's own function.
 `tests/readers/answers.json` has the answers. More can be added there; `graded_right_at_first` says
@@ -35,9 +35,9 @@ whether the checks of that day caught a wrong answer, or gave a right one full m
 
 ## The first try, round by round
 
-In round 1 a lesson had its first readers. In round 2 it had new ones, after its checks had been
-mended by what round 1 had found; they had not seen round 1, and some had ideas that had come up
-there. "29 of 40" is how many answers were graded right at the first try.
+In round 1 a lesson had its first readers. In each later round it had new ones, after its checks had
+been mended by what the rounds before had found; they had not seen those, and some had ideas that
+had come up there. "29 of 40" is how many answers were graded right at the first try.
 
 | lesson | round | wrong, and caught | right, with full marks |
 |---|---:|---:|---:|

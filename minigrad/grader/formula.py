@@ -34,11 +34,12 @@ class Formula:
         self.n_calls += 1
         if len(self.evaluated_at) < MAX_RECORDED_CALLS:
             self.evaluated_at.append(np.array(x))
-        return self._function(x)
+        return self.value(x)
 
     def value(self, x):
-        """Return the value at x without recording the evaluation."""
-        return self._function(x)
+        """Return the value at x without recording the evaluation; nan and inf come quietly."""
+        with np.errstate(all="ignore"):
+            return self._function(x)
 
     def __str__(self) -> str:
         return self.text

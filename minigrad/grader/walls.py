@@ -1,9 +1,9 @@
 """Walls of the kernel around this very process: Landlock for files, seccomp for system calls.
 
-Building them takes no rights and a millisecond. Nothing inside takes them down, whatever code finds
-its way around `guard.py`, which is no wall and has the good messages. Linux only, on x86-64 and
-arm64; elsewhere a report says what is not closed. Runs in the learner's process, before a line of
-the file.
+Building them takes no rights and a few milliseconds. Nothing inside takes them down, whatever code
+finds its way around `guard.py`, which is no wall and has the good messages. Linux only, on x86-64
+and arm64; elsewhere a report says what is not closed. Runs in the learner's process, before a line
+of the file.
 
 Sources: the manual pages landlock(7) and seccomp(2); the numbers are those of Linux 6.12.
 """
@@ -37,6 +37,12 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "setpriority": (141, 140), "memfd_create": (319, 279), "shmget": (29, 194),
     "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
     "open_by_handle_at": (304, 265), "personality": (135, 92),
+    # Landlock leaves these to whoever owns a file, wherever it lies.
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 TO_ITSELF = {  # refused where the first argument is another process; 0 is this one, or its group
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
@@ -82,26 +88,40 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
     return missing
 
 
-def libraries() -> tuple[list[str], list[str]]:
+def libraries(package: str) -> tuple[list[str], list[str]]:
     """Return what Python and its packages are read from, and the folders that are only listed.
 
-    Of a folder of packages these are all but minigrad itself, which `gate.py` opens in parts.
+    minigrad's own folder, `package`, is in neither, wherever it lies: `gate.py` opens its parts.
     """
-    base = os.path.join(sys.base_prefix, "lib")
-    readable, listed = [*SYSTEM, base, os.devnull], []
+    folders = [*SYSTEM, os.path.join(sys.base_prefix, "lib"), os.devnull]
+    listed = []
     for folder in filter(os.path.isdir, sys.path):
         names = os.listdir(folder)
-        if "os.py" in names or os.path.basename(folder) == "lib-dynload":
-            readable.append(folder)
+        base = os.path.basename(folder)
+        if "os.py" in names or base in ("lib-dynload", "site-packages", "dist-packages"):
+            folders.append(folder)
         elif "numpy" in names:
             listed.append(folder)
-            is_of_packages = os.path.basename(folder) in ("site-packages", "dist-packages")
-            readable += [
-                os.path.join(folder, name)
-                for name in names
-                if name != "minigrad" and (is_of_packages or name.startswith(NUMERIC))
-            ]
+            folders += [os.path.join(folder, name) for name in names if name.startswith(NUMERIC)]
+    readable = []
+    for folder in folders:
+        inside, on_the_way = around(folder, os.path.realpath(package))
+        readable += inside
+        listed += on_the_way
     return readable, listed
+
+
+def around(folder: str, closed: str) -> tuple[list[str], list[str]]:
+    """Return all of a folder but a closed one in it, and the folders on the way to that one."""
+    folder = os.path.realpath(folder)
+    if folder == closed or not closed.startswith(folder + os.sep):
+        return [folder] * (folder != closed), []
+    readable, on_the_way = [], [folder]
+    for name in os.listdir(folder):
+        inside, way = around(os.path.join(folder, name), closed)
+        readable += inside
+        on_the_way += way
+    return readable, on_the_way
 
 
 NUMERIC = ("numpy", "numba", "llvmlite")

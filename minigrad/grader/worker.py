@@ -63,7 +63,7 @@ def _build_walls(first: dict) -> list[str]:
     """Close to this process what it does not need; return what this system cannot close."""
     folder, package, engine = first["folder"], first["package"], first["engine"]
     os.environ["TMPDIR"] = folder
-    readable, listed = walls.libraries()
+    readable, listed = walls.libraries(package)
     writable = [folder]
     if engine is None:
         readable += gate.opened_files(package)

@@ -310,11 +310,11 @@ AROUND: dict[str, Callable[[Victim], str]] = {
     "opens a socket": by_library("socket(2, 1, 0)"),
     "opens a socket of the machine": by_library("socket(1, 1, 0)"),
     "leaves memory that others see": by_library("shmget(77, 4096, 0o1666)"),
-    "lists its parent's folder": then_right(
-        "import os",
-        "os.listdir(os.open('/', os.O_RDONLY | os.O_DIRECTORY))",
-        "open('/etc/hostname').read()",
+    "lists the root folder": then_right(
+        "import os", "os.listdir(os.open('/', os.O_RDONLY | os.O_DIRECTORY))"
     ),
+    "takes the rights to a file away": by_library("chmod(b'{victim}', 0)"),
+    "makes a file old": by_library("utimes(b'{victim}', None)"),
 }
 
 # the message's key: what the learner is told
@@ -357,7 +357,7 @@ folder where it would obey them.
 
 What gets around the audit hook, by the C library or by descriptors of folders, stops at walls that
 the process builds around itself before it loads the file (Landlock and seccomp, `grader/walls.py`).
-Each of these would have full points and do harm without them; with them all score 0:
+Without them each could have full points, and do harm; with them all score 0:
 
 {around}
 

@@ -13,6 +13,7 @@ import pytest
 
 import minigrad
 from minigrad.course.mutants import grade_source, message_key
+from minigrad.grader import walls
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server, other_user
 from minigrad.grader.limits import Limits
@@ -118,6 +119,17 @@ def test_walls_hold_what_gets_around_the_guard(name, victim, walled, tmp_path):
     assert message_key(result) == "closed"
     assert file.read_text() == "the work of a week"
     assert not (ROOT / "solutions" / "left_behind.txt").exists()
+
+
+def test_all_around_a_closed_folder_is_open(tmp_path):
+    for name in ("lib/site/minigrad/course", "lib/site/numpy", "lib/other"):
+        (tmp_path / name).mkdir(parents=True)
+    site = tmp_path / "lib" / "site"
+    readable, on_the_way = walls.around(str(tmp_path / "lib"), str(site / "minigrad"))
+    assert sorted(readable) == [str(tmp_path / "lib" / "other"), str(site / "numpy")]
+    assert on_the_way == [str(tmp_path / "lib"), str(site)]
+    assert walls.around(str(site / "numpy"), str(site / "minigrad")) == ([str(site / "numpy")], [])
+    assert walls.around(str(site / "minigrad"), str(site / "minigrad")) == ([], [])
 
 
 def test_kernels_of_strangers_are_not_kept(walled):

@@ -72,9 +72,6 @@ class Runner(Protocol):
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict: ...
 
-    def alone(self, name: str, arguments: list) -> Any:
-        """What a call returns if no other came before; None where that is not known."""
-
     def get(self, name: str) -> Any: ...
 
     def line_of(self, name: str) -> str: ...
@@ -92,6 +89,7 @@ class Tester:
         fixed: a NumPy Generator for shapes, graphs and programs, on which it depends whether a
             mistake shows: seeded by the check's name alone, so that no seed passes what another
             one refuses.
+        replies: what the learner's code has replied to this check so far.
         evaluated_at: per formula of the last call, the points at which it was evaluated.
         n_calls: per formula of the last call, how often it was called.
         given: what the message's first part says; set by `call`, or by the check.
@@ -113,11 +111,12 @@ class Tester:
         name = zlib.crc32(f"{exercise.id}.{check_name}".encode())
         self.random = np.random.default_rng([abs(seed), name])
         self.fixed = np.random.default_rng(name)
+        self.replies: list[dict] = []
         self.evaluated_at: list[list[Any]] = []
         self.n_calls: list[int] = []
         self.given = ""
         self._in_float64 = False
-        self._asked: tuple[str, list, Any] = ("", [], None)  # the last call, and what it returned
+        self._returned: Any = None  # by the last call
         self.about = exercise.name
 
     # ---- asking ---------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class Tester:
         if "raised" in reply:
             self._explain(reply["raised"])
         self._unchanged(list(arguments), reply)
-        self._asked = (name, list(arguments), reply["ok"])
+        self._returned = reply["ok"]
         return reply["ok"]
 
     def drive(self, name: str, *arguments: Any, given: str) -> Any:
@@ -221,6 +220,7 @@ class Tester:
 
     def _ask(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         reply = self.runner.call(name, arguments, drive=drive)
+        self.replies.append(reply)
         if used := reply.get("answers_used"):
             self.fail(
                 "answer_used",
@@ -240,8 +240,7 @@ class Tester:
                 "an array, a list or a dict among them was written to",
                 "Make a new one instead of working in place: the caller still needs its own.",
             )
-        _, _, earlier = self._asked
-        if reply.get("earlier") is not None and changed(earlier, reply["earlier"]):
+        if reply.get("earlier") is not None and changed(self._returned, reply["earlier"]):
             self.fail(
                 "changed_result",
                 "results that stay as they were returned",
@@ -340,28 +339,10 @@ class Tester:
                 self.survey.wrong.append((self.given, what, keys))
         else:
             differs = self._difference(got, expected, attempt, rtol, atol, prefix, key)
-            if self._is_right_alone(got, expected, rtol, atol):
-                raise Failed(replace(differs, key="kept", attempt=KEPT))
             digits = digits_to_tell(got, expected)
             wanted, text = (prefix + show(value, digits) for value in (expected, got))
             said = replace(differs, expected=wanted, got=text)
             raise Failed(differs, [replace(said, key=m.key, attempt=m.attempt) for m in made])
-
-    def _is_right_alone(self, got: Any, expected: Any, rtol: float, atol: float) -> bool:
-        """Whether the last call would have been right if no other had come before."""
-        name, arguments, answer = self._asked
-        if got is answer:
-            place = []
-        elif isinstance(answer, tuple | list | dict):
-            parts = answer.items() if isinstance(answer, dict) else enumerate(answer)
-            place = [key for key, part in parts if part is got]
-        else:
-            return False
-        alone: Any = self.runner.alone(name, arguments) if got is answer or place else None
-        try:
-            return agree(alone[place[0]] if place else alone, expected, rtol=rtol, atol=atol)
-        except (LookupError, TypeError):
-            return False
 
     def wide_enough(self, got: Any, what: str = "") -> None:
         """Fail if the last call's arguments are in float64 and a result has fewer digits."""

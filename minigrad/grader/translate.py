@@ -79,7 +79,10 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
             said,
             "Something on this line is None: which one, and what does None mean there?",
         )
+    if re.match(r"(max|min)\(\) (arg is an empty|iterable argument is empty)", text):
+        return "raised", said, "For which inputs is there nothing to choose from? Then what?"
     attempt = {
+        "StopIteration": "next() found nothing. For which inputs is nothing left, or nothing fits?",
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
         "TypeError": "Compare the types and the number of arguments with the docstring.",
         "ZeroDivisionError": "Which divisor can be 0 for the input above?",

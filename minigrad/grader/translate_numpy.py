@@ -33,6 +33,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "The first entry has index 0, the last one index size - 1.",
     ),
     (
+        r"too many indices for array: array is 0-dimensional",
+        "an index into an array of shape (), which has no axes",
+        "Did it come so, or has a sum or an index removed its axes? x[:] needs one, x[...] none.",
+    ),
+    (
         r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed",
         "{1} indices for an array of {0} dimension(s)",
         "One index per axis. Has a sum or an index removed an axis before?",
@@ -50,7 +55,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         r"axis (-?\d+) is out of bounds for array of dimension (\d+)",
         "axis {} of an array of {} dimension(s)",
-        "Axes are counted from 0, or from -1 backwards.",
+        "Axes are counted from 0, or from -1 backwards. Has a step before removed one?",
     ),
     (
         r"could not broadcast input array from shape (\(.*?\)) into shape (\(.*?\))",
@@ -61,6 +66,21 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         r"(?:assignment|output array|destination) (?:destination )?is read-only",
         "a write into an array that may only be read",
         "Others read these values too: work on a copy, or make a new array.",
+    ),
+    (
+        r"cannot set WRITEABLE flag to True of this array",
+        "an array that shows locked memory was to be unlocked",
+        "A view can be locked alone: its flags are its own. Which array is locked, and for whom?",
+    ),
+    (
+        r"'numpy\.\w+' object does not support item assignment",
+        "a number of NumPy's was to be written into, as if it was an array",
+        "Arithmetic with an array of shape () gives a number, no array. Which line made this one?",
+    ),
+    (
+        r"zero-size array to reduction operation (\w+) which has no identity",
+        "the {} of an array without entries",
+        "For which inputs is it empty, and what is the answer then?",
     ),
     (
         r"The requested array has an inhomogeneous shape",

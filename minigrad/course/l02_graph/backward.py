@@ -110,7 +110,7 @@ def check_backward(t: Tester, graph: Graph) -> None:
             graph.slope(node),
             rtol=1e-6,
             atol=1e-7,
-            attempt="Change this node a little: by how much does the root change, on all ways?",
+            attempt=look_at(graph, node, got[node]),
             mistakes=[Mistake(key, got[node], say) for key, say in said],
             what=f"gradient of {graph.name(node)}",
         )
@@ -123,6 +123,19 @@ def check_backward(t: Tester, graph: Graph) -> None:
             what=f"gradient of {graph.name(node)}, when called again",
             key="kept",
         )
+
+
+def look_at(graph: Graph, node: int, got: object) -> str:
+    """Return what to look at for a wrong gradient of a node, of which no mistake is known."""
+    if node == graph.top:
+        return "How much does the root change if the root changes by 1?"
+    consumers = [k for k in graph.reachable() if node in graph.edges(k)]
+    whose = f"What does {graph.name(node)} get from {' and from '.join(map(graph.name, consumers))}"
+    if got == 0:
+        return f"{whose}? None of that has arrived. Was each of them asked?"
+    if any(len(graph.edges(k)) < len(graph.inputs[k]) for k in consumers):
+        return f"{whose}? A rule sends something to a constant as well: which share is whose?"
+    return f"{whose}? Add that up by hand, with what had arrived there by then."
 
 
 def _same(got: object, value: float) -> bool:

@@ -91,8 +91,8 @@ def check_order(
             "when_met",
             expected,
             got,
-            "Each node got its place when the search first met it. By then, which of the nodes "
-            "that must come before it were already there?",
+            "When does a node get its place in your list? By then, which of the nodes that must "
+            "come before it were there, each counted as often as it is an input?",
         )
     t.fail("early", expected, got, attempt)
 

@@ -86,6 +86,9 @@ def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int],
     if not _whole(got[wrong]):
         whole = "A number of visits is an int: 1, and not 1.0."
         t.fail("float", f"{expected}, an int", repr(got[wrong])[:40], whole)
+    if abs(int(got[wrong]) - right[wrong]) < 1e-9 * right[wrong]:
+        whole = "Its first 16 digits are right: a float has no more. Which step makes one?"
+        t.fail("float", expected, str(got[wrong]), whole)
     if algorithm == "naive":
         for key, counts, say in wrong_counts(graph):
             if _agree(got, counts):

@@ -49,7 +49,10 @@ COPIES = {
     "again": ("copies_again", "After its first write it is alone. How does the second know?"),
     "last": ("last_owner", "Who else still shows this array? Where is that counted?"),
     "alone": ("alone", "It was never forked. From whom would a copy protect it?"),
-    "dropped": ("dropped", "A buffer that is gone must not count. A WeakSet forgets such objects."),
+    "dropped": (
+        "dropped",
+        "What is gone must not count. Who still holds it: a list, a function of its own?",
+    ),
 }
 
 
@@ -98,9 +101,12 @@ def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None
             )
         elif wrote:
             key = "lost"
-            attempt = "What was written is not in the buffer. Which array did write() hand out?"
-        else:
+            attempt = "read() shows another array than write() gave out. Who decides which?"
+        elif step[0] == "fork":
             key, attempt = "value", "A fork shows what its source shows at that moment."
+        else:
+            key = "value"
+            attempt = "Nothing was written here. Which line makes another array of what came?"
         t.fail(key, f"{name}.read() gives {entries(right)}", f"{entries(values[name])}", attempt)
     copies = after["memories"] - 1
     if after.get("read_copies"):

@@ -7,7 +7,7 @@ import numpy as np
 from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader import samples
-from minigrad.grader.compare import type_name
+from minigrad.grader.compare import agree, type_name
 from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
@@ -58,12 +58,14 @@ def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
     swapped = len(names) > 1 and by_position(facts["target"], online, order, names)
     for name in order:
         untouched = np.array_equal(facts["target"][name].get("values", ()), target[name])
-        how = "untouched" if untouched else "by_position" if swapped else "value"
+        near = agree(facts["target"][name].get("values"), online[name], rtol=1e-9)
+        how = "untouched" if untouched else "by_position" if swapped else "near" * near or "value"
         compare(t, name, facts["target"][name], online[name], how)
     if facts["online_changed"]:
         changed = ", ".join(facts["online_changed"])
         was = "online with its Boxes, nodes and versions as they were"
-        t.fail("online", was, f"online's {changed} was changed", "online is only read.")
+        attempt = "It is only read: which line sets something of it, a value, a flag, a version?"
+        t.fail("online", was, f"online's {changed} was changed", attempt)
     if facts["returned"] is not None:
         nothing = "The target itself was to be changed: nothing needs to be returned."
         t.fail("returned", "None", a_kind(type_name(facts["returned"])), nothing)
@@ -79,6 +81,7 @@ def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> 
 
 WRONG = {
     "value": "Compare target and online, name by name, after the call.",
+    "near": "Nearly: these numbers come out of a computation, which rounds. What copies them?",
     "by_position": "The two dicts are ordered differently: go by names.",
     "untouched": "A name bound anew is not the caller's, nor is a copy. What writes into it?",
 }
@@ -127,7 +130,7 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
             "version",
             f"target[{name!r}] with version {before + 1}, after one write",
             f"version {show(after)}",
-            "Each write in place is counted in the Storage that it goes to.",
+            miscounted(after, before),
         )
     if now["node"] != "as before":
         t.fail(
@@ -136,6 +139,15 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
             now["node"],
             "Only the numbers move. Whose history a Box has is no matter of its bytes.",
         )
+
+
+def miscounted(after: object, before: int) -> str:
+    """Return what to ask about a version that has not grown by one."""
+    if after == before:
+        return "A call writes to each Storage, equal values or not. Which way counts no write?"
+    if isinstance(after, int) and after > before + 1:
+        return "One call is one write for each Storage. What is counted more than once, or copied?"
+    return "Each write in place is counted in the Storage that it goes to."
 
 
 @target_sync.check(points=2)

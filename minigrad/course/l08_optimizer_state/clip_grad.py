@@ -94,7 +94,7 @@ def check_norm(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], max_
         rtol=max(1e-9 if g.dtype == np.float64 else 1e-5 for g in gradients or [np.ones(1)]),
         atol=0,
         what="the norm",
-        attempt="Take two arrays with one entry each, 3 and 4: together they have the norm 5.",
+        attempt="Square each entry of each array, add all that, then take one root: 3, 4 give 5.",
         mistakes=mistakes,
     )
 

@@ -106,6 +106,10 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
             )
         elif is_same(found, {name: wanted[name] for name in wanted if name in found}):
             key, attempt = "missing", "Whatever has state is saved. What sets apart what is not?"
+        elif len(found) > 1 and any(
+            is_same(found, dict.fromkeys(found, slots)) for slots in wanted.values()
+        ):
+            key, attempt = "one_for_all", "All names show one state. How many inner dicts are made?"
         elif found.keys() == wanted.keys() and all(
             agree(found[name].get("momentum"), wanted[name]["momentum"], rtol=1e-5)
             for name in wanted

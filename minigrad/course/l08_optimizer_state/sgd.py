@@ -138,12 +138,16 @@ def check(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list
     wrong = {kind: expected(values, rounds, kind) for kind in kinds}
     for k, row in enumerate(rows):
         for name, array in values.items():
+            before = rows[k - 1]["values"][name] if k else array
+            attempt = "Is it one call of sgd_update a step, with its own state and all numbers?"
+            if np.array_equal(row["values"][name], before):
+                attempt = "It has not moved in this step. What decides who is updated, and when?"
             t.close(
                 row["values"][name],
                 wanted[k][0][name],
                 **close_to(array),
                 what=f"{name} after step {k + 1}",
-                attempt="Is it one call of sgd_update a step, with its own state and all numbers?",
+                attempt=attempt,
                 mistakes=[Mistake(kind, wrong[kind][k][0][name], WRONG[kind]) for kind in kinds],
             )
         n = sum(name not in rounds[k]["frozen"] for name in rounds[k]["gradients"])

@@ -39,6 +39,7 @@ step_all = lesson.exercise(
 )
 ZERO = "A gradient of zeros is an answer: the slope is 0. Does the first moment become 0?"
 MISSING_NAME = "A parameter that makes no step is still part of the model."
+REACHED = "It has a gradient, and has not moved at all. Which parameters does your walk reach?"
 NONE = "None means: not part of this loss. What may a step do to such a parameter?"
 SHARED = "How many steps has this very parameter made? Its moments know only those."
 
@@ -185,8 +186,9 @@ def check_model(
     got = ask(t, parameters, gradients, states, hyper)
     arguments = (parameters, gradients, states, *hyper)
     right = step_model(*arguments)
-    attempts = dict.fromkeys(("p", *KEYS), attempt)
     for name in parameters:
+        stands = gradients[name] is not None and same(got[0][name], parameters[name])
+        attempts = dict.fromkeys(("p", *KEYS), REACHED if stands else attempt)
         compare_parts(t, got, right, arguments, attempts, name)
     return got
 

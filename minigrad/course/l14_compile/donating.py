@@ -209,7 +209,11 @@ def no_such_gift(t: Tester) -> None:
         expected = f"a ValueError that names {name}: {why}"
         if "raised" not in found:
             attempt = "A misspelt name would be ignored in silence. What should the caller hear?"
-            if name in program.inputs:
+            if name == total:
+                attempt = f"{name} is what an operation makes. With which names do you compare?"
+            elif names == ["b", "a", "b"]:
+                attempt = "Another one stands between the two. How do you look for them?"
+            elif name in program.inputs:
                 attempt = "JAX once waited for ever on this. Who should notice it, and when?"
             t.fail("did_not_raise", expected, "no error", attempt)
         if name not in found["raised"]:

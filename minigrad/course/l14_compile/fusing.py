@@ -93,7 +93,7 @@ def ask(t: Tester, program: Program) -> None:
         t.fail("too_many", f"{n}: {names(wanted)}", names(groups), attempt)
     left, needed = temporaries(program, groups), temporaries(program, wanted)
     if len(left) > len(needed):
-        attempt = "A value stays out of memory if only its own group reads it. Who joins whom?"
+        attempt = where_it_parts(program, groups, wanted)
         expected = f"{len(needed)} values go through memory: {', '.join(needed) or 'none'}"
         t.fail("temporaries", expected, f"{len(left)}: {', '.join(left)}", attempt)
     arrays = arrays_for(t, program)
@@ -102,9 +102,22 @@ def ask(t: Tester, program: Program) -> None:
             attempt = "Run group by group, it gives other numbers. What is read too early?"
             t.fail("value", show(right), show(got), attempt)
     if groups != wanted:
-        attempt = "A new group runs after all the others so far, and an op after those before it."
-        t.fail("order", names(wanted), names(groups), attempt)
+        t.fail("order", names(wanted), names(groups), where_it_parts(program, groups, wanted))
     check_again(t, found, "fused", packed(program))
+
+
+def where_it_parts(program: Program, groups: list[list[Op]], wanted: list[list[Op]]) -> str:
+    """Return what to ask about the first operation that is in another group than by the rules."""
+    for op in program.ops:
+        mine, right = (
+            next(group[: group.index(op)] for group in one if op in group)
+            for one in (groups, wanted)
+        )
+        if mine != right and right:
+            return f"Look at `{op}`: may it join {names([right])}? Go through the rules for it."
+        if mine != right:
+            return f"Look at `{op}`: which rule keeps it out of {names([mine])}?"
+    return "A new group runs after all the others so far, and an op after those before it."
 
 
 def check_each_once(t: Tester, program: Program, groups: list[list[Op]]) -> None:

@@ -121,8 +121,9 @@ def count_visits(root, algorithm):
     algorithm="sorted" walks along the list of topo_order.
 
     Args:
-        root: a Node of a graph without cycles. The same Node may be among
-            the inputs of another one twice: visit goes there twice.
+        root: a Node of a graph without cycles, as deep as in topo_order.
+            The same Node may be among the inputs of another one twice:
+            visit goes there twice.
         algorithm: "naive" or "sorted"; anything else raises ValueError.
 
     Returns:

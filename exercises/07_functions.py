@@ -144,8 +144,8 @@ def gradient_penalty(critic, x):
     Returns:
         The penalty, a Variable of one element. penalty.backward() gives the
         weights of the critic their gradients. Where n_i is 0, the gradient
-        of n_i counts as 0 and nothing becomes nan (mg.norm(g, axis) does it
-        so; the gradient of mg.sqrt at 0 is inf).
+        of n_i counts as 0 and nothing becomes nan (mg.norm(g, axis=1) does
+        it so; the gradient of mg.sqrt at 0 is inf).
 
     Until backward is called, no .grad changes. x and its .requires_grad
     stay as they were. Its .grad is not written, not even by

@@ -29,7 +29,8 @@ def central_difference(f, x, eps):
     Args:
         f: a function of one argument that works elementwise on arrays.
         x: where to estimate; a float, a NumPy scalar or an array.
-        eps: how far from x to evaluate f, on either side; positive.
+        eps: a float, how far from x to evaluate f, on either side;
+            positive.
 
     Returns:
         The slope of the line through the two points, of x's shape and

@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(  # g * 1.0 is no array where g has no axes
         "accumulate",
-        "new_array",
+        "number",
         function(
             ADD, "if key in grads:", "    grads[key] += g", "else:", "    grads[key] = g * 1.0"
         ),

@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant("lean_adam", "still_both", f"{ALIASED}STAGES[3] = correct"),
     Mutant(
         "lean_adam",
-        "raised",
+        "kept",
         """SCRATCH = {}
 
 

@@ -140,6 +140,9 @@ def without_walking(t: Tester) -> None:
     graph = Graph(["leaf"] + ["add"] * 80, list(inputs), {0: 1.0})
     text = "y = leaf, and 40 times t = y + y, y = t + y"
     check_visits(t, graph, "naive", naive(graph), text)  # 3 ** 40, which no float64 is
+    n = 5000  # too deep for a function that calls itself once a node
+    graph = Graph(["leaf"] + ["tanh"] * n, [[], *([k] for k in range(n))], {0: 1.0})
+    check_visits(t, graph, "naive", naive(graph), f"y = leaf, and {n:,} times y = tanh(y)")
 
 
 @count_visits.check(points=1, only_with=("naive_walk", "sorted_walk"))

@@ -159,6 +159,8 @@ def odd_ones(t: Tester) -> None:
     ask(t, "x[0, ...]", "x", "no_axes", "An array without axes has one element.")
     ask(t, "x[0, ...]", "x[0, ...]", "no_axes", "An array without axes has one element.")
     ask(t, "x[0, ...]", "x[1, ...]", "no_axes", "An array without axes has one element.")
+    ask(t, "x[3, ...]", "x[2:5]", "no_axes", "An array without axes has one element.")
+    ask(t, "x[2:]", "x[3, ...]", "no_axes", "An array without axes has one element.")
     ask(t, "np.broadcast_to(x[5:6], (4,))", "np.broadcast_to(x[5:6], (2, 3))", "stride_0", SAME)
     ask(t, "np.broadcast_to(x[5:6], (4,))", "x[5:]", "stride_0", SAME)
     ask(t, "np.broadcast_to(x[5:6], (4,))", "x[6:]", "stride_0", "A stride of 0 stays where it is.")

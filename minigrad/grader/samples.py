@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.grader.wire import leaves
+
 Shape = tuple[int, ...]
 COPIED = (
     "In this layout nothing has arrived in the array. Which step makes a copy where an array does "
@@ -100,6 +102,16 @@ def views(x: np.ndarray) -> Iterator[np.ndarray]:
     yield spaced[every_second]
     if x.ndim > 1:
         yield np.ascontiguousarray(x.T).T
+
+
+def odd_input(arguments: object) -> str:
+    """Return what to ask where a function raised for an array without axes or entries; or ''."""
+    arrays = leaves(arguments, np.ndarray)
+    if any(array.size == 0 for array in arrays):
+        return "An array here is empty. Which step needs an entry, or counts on one?"
+    if any(array.ndim == 0 for array in arrays):
+        return "An array here has no axes, its shape is (). Which step needs one?"
+    return ""
 
 
 def attempt_for(before: np.ndarray, after: Any, otherwise: str) -> str:

@@ -23,9 +23,10 @@ from minigrad.grader.message import (
     show_call,
     show_typed,
 )
+from minigrad.grader.samples import odd_input
 from minigrad.grader.signature import differing
 from minigrad.grader.spec import Exercise
-from minigrad.grader.translate import explain_raised
+from minigrad.grader.translate import GENERAL, explain_raised
 from minigrad.grader.wire import Other, changed, leaves
 
 
@@ -117,6 +118,7 @@ class Tester:
         self.given = ""
         self._in_float64 = False
         self._returned: Any = None  # by the last call
+        self._arguments: list = []  # of it
         self.about = exercise.name
 
     # ---- asking ---------------------------------------------------------------------------
@@ -167,6 +169,8 @@ class Tester:
             )
         self._fits_the_call(raised)
         key, got, attempt = explain_raised(raised)
+        if key == GENERAL:
+            key, attempt = "raised", odd_input(self._arguments) or attempt
         if driven and not raised["n_frames"]:
             attempt = "What came back is not of the form that the docstring states. Compare them."
         where = self._frame(raised)
@@ -219,6 +223,7 @@ class Tester:
         return Formula(text.format(**shown).replace("+ -", "- "))
 
     def _ask(self, name: str, arguments: list, *, drive: bool = False) -> dict:
+        self._arguments = arguments
         reply = self.runner.call(name, arguments, drive=drive)
         self.replies.append(reply)
         if used := reply.get("answers_used"):
@@ -360,14 +365,19 @@ class Tester:
         kind, kind_wanted = np.asarray(got).dtype.kind, np.asarray(expected).dtype.kind
         if np.shape(got) != np.shape(expected):
             key, wanted = "shape", f"{prefix}an array of shape {np.shape(expected)}"
-            attempt = "Compare the shapes: which step changes it?"
+            attempt = (
+                "Compare the shapes axis by axis: which one is wrong, and which step makes it?"
+            )
         elif kind != kind_wanted and (kind in "bc" or kind_wanted == "b"):
             key, said = "type", f"{said}, of dtype {np.asarray(got).dtype}"
             attempt = "Reals, complex numbers and bools differ. Which step turns one into another?"
         elif np.isnan(got).any() and not np.isnan(expected).any():
             key = "nan"
-            said += "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"
-            attempt = "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives."
+            said += "" if np.ndim(got) == 0 else f", nan first at {first(np.isnan(got))}"
+            attempt = (
+                "Which step gives nan here? Look for 0/0, inf/inf, 0*inf, inf - inf and powers of "
+                "negatives."
+            )
         else:
             digits = digits_to_tell(got, expected)
             wanted, said = prefix + show(expected, digits), prefix + show(got, digits)

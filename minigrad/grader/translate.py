@@ -14,6 +14,9 @@ PLAIN = (
 )
 
 
+GENERAL = "raised "  # a key: only its kind is known of this error, and no cause
+
+
 def explain_raised(raised: dict) -> tuple[str, str, str]:
     """Return (key, got, attempt) for the worker's description of an exception.
 
@@ -81,6 +84,11 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         )
     if re.match(r"(max|min)\(\) (arg is an empty|iterable argument is empty)", text):
         return "raised", said, "For which inputs is there nothing to choose from? Then what?"
+    if "TypeError" in kinds and re.search(r"missing \d+ required positional .*'self'", text):
+        attempt = "Python hands over self to a function that stands in a class. What stands there?"
+        return "raised", said, attempt
+    if raised["frames"] and raised["frames"][-1][2].startswith("raise "):
+        return "raised", said, "Your own line raises it. Which step before has gone another way?"
     attempt = {
         "StopIteration": "next() found nothing. For which inputs is nothing left, or nothing fits?",
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
@@ -93,5 +101,5 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     }
     for name in kinds:
         if name in attempt:
-            return "raised", said, attempt[name]
-    return "raised", said, "Print what this line works on and run it again."
+            return GENERAL, said, attempt[name]
+    return GENERAL, said, "Print what this line works on and run it again."

@@ -219,7 +219,7 @@ def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]
             "missing",
             f"{expected}: {names(graph, graph.reachable())}",
             f"{len(named)} of them, without {names(graph, missing)}",
-            "Root, leaves and the nodes in the middle: each of them has its own entry.",
+            "Each has its own entry: root, leaves, those in the middle, and where only 0 arrives.",
         )
     return named
 

@@ -145,17 +145,20 @@ def nobody_else(t: Tester) -> None:
 @accumulate.check(points=1)
 def in_place(t: Tester) -> None:
     """After the first gradient no new array is made: the sum grows in place."""
-    numbers = []  # not at once: a new array for each shape is a mistake of its own
+    kept, new, numbers = [], [], []
     for now, same, *_ in add_two(t):
-        if isinstance(now, np.generic):
-            numbers.append((t.given, now))
-        elif same is not True:
-            t.fail(
-                "new_array",
-                "grads[0] is the array that was made for the first gradient",
-                "a new array, made for the second",
-                "x = x + y makes a new array for the sum. What adds into the array that is there?",
-            )
+        kind = numbers if isinstance(now, np.generic) else kept if same is True else new
+        kind.append((t.given, now))
+    for t.given, _ in new:
+        attempt = "x = x + y makes a new array for the sum. What adds into the array that is there?"
+        if kept:
+            attempt = "For others the array stays. How does your code ask whether a key is there?"
+        t.fail(
+            "new_array",
+            "grads[0] is the array that was made for the first gradient",
+            "a new array, made for the second",
+            attempt,
+        )
     for t.given, now in numbers:
         attempt = "Arithmetic with an array of shape () gives a number. What makes an array?"
         t.fail("number", "an array of shape () in grads[0]", f"a number, {show(now)}", attempt)

@@ -214,7 +214,7 @@ def check_step(
             "calls",
             f"a call of mean_gradient per batch, {len(rows)} in all",
             f"{counted(len(asked), 'call')}, on {asked} rows",
-            "The batches come in pieces because all of them at once would not fit in memory.",
+            "Each call is a whole pass over a batch. What is each of yours for?",
         )
     if not all(np.array_equal(at, w) for _, at in calls):
         t.fail(

@@ -53,7 +53,7 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
     if found == before:
         attempt = "Which object's version did your function change, or did it change none?"
         if depth:
-            attempt = "It works on a Storage. And if x is a View: where are its bytes?"
+            attempt = "x is a View: which Storage has its bytes, and is that the one you change?"
         if empty:
             attempt = "A write into no values is a write, too. What does your function ask first?"
         t.fail("unchanged", expected, got, attempt)

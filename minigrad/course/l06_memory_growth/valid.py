@@ -43,7 +43,8 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
     x = np.round(t.random.uniform(-2, 2, (3, 4)), 2).astype(np.float32)
     outside = "" if recording else ", inside `with mg.no_grad():`"
     copies = "shown = valid_copy(model); valid_copy(another)"
-    given = f"{copies}; shown(x){outside}; the model, in training: {LAYERS}"
+    given = f"{copies}; shown(x){outside}; the model, in training: {LAYERS}; between two calls of "
+    given += "shown it is trained, and modes are changed"
     seen = t.drive("copied", x, recording, given=given)
     if seen is None:
         t.none("an object that can be called")

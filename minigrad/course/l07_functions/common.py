@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from minigrad.grader.compare import disagreements
 from minigrad.grader.message import show
 from minigrad.grader.samples import numbers as short_numbers
+from minigrad.grader.samples import odd_input
 from minigrad.grader.tester import Mistake, Tester
 
 DROPPED = "It is right only where dy is 1. What happens to dy on its way back?"
@@ -78,14 +80,14 @@ def ask(t: Tester, name: str, *arguments: Any, given: str, without_graph: str = 
     """
     got = t.drive(name, *arguments, given=given)
     if isinstance(got, dict) and "raised" in got:
-        _refused(t, got, without_graph or NO_GRAPH)
+        _refused(t, got, without_graph or NO_GRAPH, odd_input(arguments))
     return got
 
 
-def _refused(t: Tester, got: dict, without_graph: str) -> NoReturn:
+def _refused(t: Tester, got: dict, without_graph: str, odd: str) -> NoReturn:
     kind, text, why, fix, line = (got.get(k) for k in ("raised", "text", "got", "fix", "line"))
     key = {"ShapeError": "shape", "DTypeError": "dtype"}.get(str(kind), "engine")
-    attempt = str(fix) or "Compare it with what the docstring asks for."
+    attempt = odd or str(fix) or "Look at Given: what does each part of this line get there?"
     says = {**ENGINE_SAYS, "Variable requires no gradient": ("no_graph", without_graph)}
     for words, meant in says.items():
         if words in str(text):
@@ -107,6 +109,13 @@ def entries(t: Tester, got: Any, *names: str) -> tuple:
 
 def finite(t: Tester, what: str, got: Any, expected: np.ndarray) -> None:
     """Fail where inf or nan came back for finite numbers."""
+    if isinstance(got, np.ndarray) and np.isneginf(got).any() and not np.isnan(got).any():
+        t.fail(
+            "not_finite",
+            f"{what} = {show(expected)}",
+            f"{what} = {show(got)}",
+            "log(0) is -inf: every e to the power here is 0. How large must the largest one be?",
+        )
     if isinstance(got, np.ndarray) and got.dtype.kind == "f" and not np.isfinite(got).all():
         t.fail(
             "not_finite",
@@ -177,7 +186,10 @@ def check_first(
             "dtype.",
         )
     finite(t, "y", found_y, y)
-    say = "Compute one entry by hand: which step differs?"
+    say = "Compute the first wrong entry by hand: which step, or which case, differs?"
+    wrong = x[disagreements(found_y, y, **NEAR)] if x.shape == y.shape else x
+    if wrong.size and not wrong.any():
+        say = "It is wrong at 0 or -0.0 alone, and these two are equal. What does your code ask?"
     t.close(found_y, y, what="y", mistakes=values, attempt=say, **NEAR)
     t.about = f"{name}.backward"
     if found_dx is None:

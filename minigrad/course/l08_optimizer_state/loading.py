@@ -182,7 +182,9 @@ def refused(t: Tester, values: dict, like: dict, wrong: str, why: str) -> None:
             f"accepted_{kind}",
             f"a ValueError: {what}",
             "no error",
-            "Loaded quietly, it fails later, or never, and trains by wrong numbers.",
+            "(2,) and (2, 1) have as many entries, and are not equal. What do you compare, of whom?"
+            if kind == "shape"
+            else "Loaded quietly, it is never used. Whose names have to be among whose?",
         )
     value_error(t, got["raised"], f"a ValueError: {what}")
     if wrong not in got["raised"]["text"]:

@@ -92,7 +92,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             attempt = (
                 "step() would look after a Parameter that the model does not use any more."
                 if key == "orphan"
-                else "The old one is still in the list: it would be stepped too."
+                else "The old one is still in the list. By what did you find the place of the new?"
             )
         elif name not in got["holds"]:
             key, attempt = "not_held", "What is not in this list is never stepped."

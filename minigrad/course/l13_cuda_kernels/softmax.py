@@ -54,7 +54,9 @@ def ask(t: Tester, x: np.ndarray, rtol: float = 1e-4) -> Counted:
     attempt = "Do the rows sum to 1? Look at the largest element, then at the sum, of one row."
     out = counted.arrays["out"]
     if isinstance(out, np.ndarray) and np.isnan(out).any():
-        attempt = "Where does 0 / 0 or inf - inf come from, for the numbers above?"
+        attempt = (
+            "Where does 0 / 0 or inf - inf come from? Follow the largest element, then the sum."
+        )
     written(t, counted, e / e.sum(axis=1, keepdims=True), "out", attempt=attempt, mistakes=mistakes,
             rtol=rtol, atol=1e-37)  # fmt: skip
     return counted
@@ -101,7 +103,7 @@ def costs(t: Tester) -> None:
         reads = counted.reads["x"].reshape(x.shape)
         if (often := reads > 3).any():
             attempt = (
-                "Each thread reads its own columns only. The others' results are in shared memory."
+                "Once for the maximum, once for the sum, once to write. Which line reads it again?"
             )
             got = f"{entry('x', often)} is read {reads[often][0]} times"
             where = counted.most(t, "load", "global")

@@ -50,7 +50,9 @@ def ask(t: Tester, rows: int, columns: int, sign: int = 1) -> Counted:
     ]  # fmt: skip
     says = "After the rounds one lane has the sum of all; this is another's. Which lane is it?"
     mistakes += [Mistake("another_lane", each, says) for each in after_rounds(exact).T[1:]]
-    attempt = "Which lanes' columns are in it? Go through the rounds for a warp of 4 lanes."
+    attempt = (
+        "Which columns are in it? Follow a lane's columns first, then the rounds of the lanes."
+    )
     written(t, counted, exact.sum(axis=1), "out", attempt=attempt, mistakes=mistakes,
             rtol=1e-4)  # fmt: skip
     return counted

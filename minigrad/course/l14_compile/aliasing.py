@@ -68,6 +68,10 @@ def ask(t: Tester, program: Program, i: str, o: str) -> None:
                 "Half of the output is written. Which entries of i does it still need?",
             ),
         }[why]
+        if why == "place" and written.is_sum:
+            attempt = (
+                "Any sum reads other entries than it writes. What says so: a size, or its kind?"
+            )
         t.fail(why, expected, "True", attempt)
     key, attempt = "strict", "Name somebody who reads i after its bytes are gone. Is there one?"
     if reader is written:

@@ -201,7 +201,9 @@ class Tester:
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
         if "raised" not in reply:
-            attempt = "What should happen for arguments that make no sense?"
+            attempt = (
+                "These make no sense, and were taken for some that do. How are they told apart?"
+            )
             if isinstance(reply["ok"], Other) and reply["ok"].type_name.endswith("Error"):
                 attempt = "The error was returned, like any value. How is it raised?"
             self.fail("did_not_raise", expected, show(reply["ok"]), attempt)

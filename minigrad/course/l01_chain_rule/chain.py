@@ -198,7 +198,10 @@ def the_same_twice(t: Tester) -> None:
         fs, dfs = [f] * n, [df] * n
         right = chain_derivative(dfs, values_along(fs, x))
         got = t.call("chain", fs, dfs, x)
+        slopes = [df.value(value) for df, value in zip(dfs, values_along(fs, x), strict=False)]
         attempt = "One and the same function may come again, with another number going in."
+        if 0 in slopes:
+            attempt = "One of the slopes is 0 here. What does your function do with it?"
         if "x" not in slope.replace("0*x", ""):
             attempt = f"Each slope is {df.value(x):g}. Multiply them by hand: who stops, or rounds?"
         size = Mistake("value", abs(right), "The size is right. Which sign has a falling function?")

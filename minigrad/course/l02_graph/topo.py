@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from minigrad.course.l02_graph.common import (
@@ -13,7 +14,7 @@ from minigrad.course.l02_graph.common import (
     same_one,
 )
 from minigrad.course.l02_graph.lesson import lesson
-from minigrad.grader.message import show
+from minigrad.grader.message import Failed, show
 from minigrad.grader.tester import Tester
 
 topo_order = lesson.exercise(
@@ -77,7 +78,10 @@ def check_order(
         if isinstance(answer, dict) and answer["again"] != found:
             t.given += ", called again"
             attempt = "What does your function still know of the first call in the second?"
-            check_order(t, graph, answer["again"], root_first=root_first, attempt=attempt)
+            try:
+                check_order(t, graph, answer["again"], root_first=root_first, attempt=attempt)
+            except Failed as failed:  # the first call was right
+                raise Failed(replace(failed.message, attempt=attempt)) from None
         return
     k, i = (graph.name(node) for node in wrong[0])
     expected = f"{i} after {k}, of which it is an input" if root_first else f"{i}, then {k}"

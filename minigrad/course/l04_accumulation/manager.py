@@ -30,7 +30,9 @@ grad_manager = lesson.exercise(
     ),
 )
 BEGIN = ("gm = GradManager()",)
-BY_HAND = "Write the tape down, oldest node first, and go through it from its end."
+BY_HAND = (
+    "Write the tape down, oldest node first, go through it from its end. What was there before?"
+)
 
 
 def boxes(**values: np.ndarray) -> str:
@@ -54,7 +56,7 @@ def check_grad(
             f"{name}.grad = {show(right)}",
             f"{name}.grad = None",
             "Go through the tape from its end. Which node has a gradient first, and to which nodes "
-            f"does it send? Is {name}.node reached, and is {name} attached?",
+            f"does it send? Is {name}.node reached, its sum kept to the end, and {name} attached?",
         )
     t.close(got, right, rtol=1e-12, attempt=BY_HAND, mistakes=mistakes, what=f"{name}.grad")
 

@@ -146,8 +146,13 @@ def release(t: Tester) -> None:
             "gm.record()",
             f"{name}.release()",
         )
-        left = f"len(TAPES) == 1 and TAPES[0] is {other}.tape"
-        if t.drive("run", lines, [left], given=given)[0] is not True:
+        left = ["len(TAPES)", f"any(one is {other}.tape for one in TAPES)"]
+        n, is_there = t.drive("run", lines, left, given=given)
+        if is_there is True and n != 1:
+            attempt = "Nothing was recorded, so its tape is empty. Is that the same as no tape?"
+            both = f"{name}'s tape is there as well"
+            t.fail("wrong_tape", f"{other}.tape alone, still in TAPES", both, attempt)
+        if is_there is not True:
             t.fail(
                 "wrong_tape",
                 f"{other}.tape, still in TAPES",

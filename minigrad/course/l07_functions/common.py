@@ -135,7 +135,7 @@ def spelled(x: np.ndarray) -> str:
     """Return an array as a learner would type it, short ones in full."""
     if np.ndim(x) == 0:
         return f"{float(x):.4g}"
-    if x.size <= 12:
+    if 0 < x.size <= 12:
         if x.ndim == 2:
             return str([[float(f"{e:.4g}") for e in r] for r in x])
         shown = {float(f"{e:.6g}") for e in x.flat}

@@ -45,19 +45,20 @@ class Written(Counts):
     `last[name]` is the line that wrote each byte last, 0 for none; `reads[name]` how often the
     element that begins there was read; `writers` and `readers` have the number in the grid of the
     thread that did it last. `of_one`: most reads of shared memory by one thread; `of_round`: most
-    of them from one barrier to the next; `shared`: per shared array its elements.
+    of them from one barrier to the next; `shared`: the shared arrays of one wave of blocks.
     """
 
     def __init__(self):
         super().__init__()
         self.last, self.sites, self.reads = {}, {}, {}
-        self.writers, self.readers, self.shared = {}, {}, {}
+        self.writers, self.readers, self.shared = {}, {}, []
         self.of_one, self.of_each = 0, np.zeros(0, int)
         self.of_round, self.since = 0, np.zeros(0, int)
 
     def wave(self, lanes):
         """Blocks begin to run; see Counts."""
         super().wave(lanes)
+        self.shared = []
         self.of_each, self.since = np.zeros((2, lanes.count), int)
 
     def barrier(self, site, active, scope="block"):
@@ -73,8 +74,8 @@ class Written(Counts):
                 reads += True if active is None else active
             self.of_one = max(self.of_one, int(self.of_each.max()))
             self.of_round = max(self.of_round, int(self.since.max()))
-        if region.space == "shared":
-            self.shared[region.name] = int(np.prod(region.shape))
+        if region.space == "shared" and region not in self.shared:
+            self.shared.append(region)
         if region.space != "global":
             return
         lanes = self.lanes
@@ -133,7 +134,7 @@ def launched(mine, name, blocks, threads, arguments):
         "arguments": list(arguments),
         "of_one": counts.of_one,
         "of_round": counts.of_round,
-        "shared": counts.shared,
+        "shared": [[region.name, int(np.prod(region.shape))] for region in counts.shared],
         "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,
         "barriers": [[e.site.line, e.times] for e in counts.barriers],

@@ -58,7 +58,7 @@ class Counted:
         writers, readers: the same with the number of the thread that wrote or read each last.
         of_one: the most reads of shared memory by one thread.
         of_round: the most of them from one barrier to the next.
-        shared: dict, per shared array how many elements it has.
+        shared: per shared array its name and how many elements it has.
         texts: dict, the source of these lines.
         barriers: list of (line, times).
     """
@@ -88,9 +88,13 @@ class Counted:
         """Return how many accesses warps made there."""
         return sum(a["warps"] for a in self.accesses if a["space"] == space)
 
-    def most(self, t: Tester, kind: str, *spaces: str) -> str:
-        """Return the line with the most elements read, written or updated, for a message."""
+    def most(self, t: Tester, kind: str, *spaces: str, array: str = "") -> str:
+        """Return the line with the most elements read, written or updated, for a message.
+
+        array: the only one that counts, if it is named.
+        """
         here = [a for a in self.accesses if a["kind"] == kind and a["space"] in spaces]
+        here = [a for a in here if array in ("", a["array"])] or here
         worst = max(here, key=lambda a: a["lanes"])
         return place(t, worst["line"], worst["text"])
 

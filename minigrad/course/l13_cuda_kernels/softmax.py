@@ -109,8 +109,8 @@ def costs(t: Tester) -> None:
             where = counted.most(t, "load", "global")
             t.fail("reads", "each element of x read 3 times at most", got, attempt, where=where)
         in_rounds(t, counted, 2)
-        if counted.shared and (n := sum(counted.shared.values())) != THREADS:
+        if counted.shared and (n := sum(size for _, size in counted.shared)) != THREADS:
             attempt = "When the maximum is known to all, who still needs what lies in the array?"
-            got = f"{n} elements, in {', '.join(counted.shared)}"
+            got = f"{n} elements, in {', '.join(name for name, _ in counted.shared)}"
             t.fail("shared", f"one shared array, of {THREADS} elements", got, attempt)
         in_float32(t, counted)

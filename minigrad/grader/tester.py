@@ -26,7 +26,7 @@ from minigrad.grader.message import (
 from minigrad.grader.samples import odd_input
 from minigrad.grader.signature import differing
 from minigrad.grader.spec import Exercise
-from minigrad.grader.translate import GENERAL, explain_raised
+from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, changed, leaves
 
 
@@ -168,9 +168,7 @@ class Tester:
                 where=self._frame(raised),
             )
         self._fits_the_call(raised)
-        key, got, attempt = explain_raised(raised)
-        if key == GENERAL:
-            key, attempt = "raised", odd_input(self._arguments) or attempt
+        key, got, attempt = explain_raised(raised, odd_input(self._arguments))
         if driven and not raised["n_frames"]:
             attempt = "What came back is not of the form that the docstring states. Compare them."
         where = self._frame(raised)

@@ -14,13 +14,11 @@ PLAIN = (
 )
 
 
-GENERAL = "raised "  # a key: only its kind is known of this error, and no cause
-
-
-def explain_raised(raised: dict) -> tuple[str, str, str]:
+def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
     """Return (key, got, attempt) for the worker's description of an exception.
 
-    `got` is one sentence; what the error itself said in full stays in `raised["full"]`.
+    `got` is one sentence; what the error itself said in full stays in `raised["full"]`. `odd` is
+    asked in place of what would fit any error of its kind.
     """
     kind, text = raised["type"], raised["text"]
     kinds = raised["kinds"]
@@ -83,7 +81,7 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
             "Something on this line is None: which one, and what does None mean there?",
         )
     if re.match(r"(max|min)\(\) (arg is an empty|iterable argument is empty)", text):
-        return "raised", said, "For which inputs is there nothing to choose from? Then what?"
+        return "raised", said, "For which inputs is there nothing to choose from? What holds then?"
     if "TypeError" in kinds and re.search(r"missing \d+ required positional .*'self'", text):
         attempt = "Python hands over self to a function that stands in a class. What stands there?"
         return "raised", said, attempt
@@ -101,5 +99,5 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     }
     for name in kinds:
         if name in attempt:
-            return GENERAL, said, attempt[name]
-    return GENERAL, said, "Print what this line works on and run it again."
+            return "raised", said, odd or attempt[name]
+    return "raised", said, odd or "Print what this line works on and run it again."

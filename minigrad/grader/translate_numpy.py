@@ -35,7 +35,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         r"too many indices for array: array is 0-dimensional",
         "an index into an array of shape (), which has no axes",
-        "Did it come so, or has a sum or an index removed its axes? x[:] needs one, x[...] none.",
+        "Did it arrive so, or did a sum or an index remove its axes? x[:] needs one, x[...] none.",
     ),
     (
         r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed",
@@ -69,12 +69,12 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"cannot set WRITEABLE flag to True of this array",
-        "an array that shows locked memory was to be unlocked",
+        "a view of locked memory cannot be unlocked",
         "A view can be locked alone: its flags are its own. Which array is locked, and for whom?",
     ),
     (
         r"'numpy\.\w+' object does not support item assignment",
-        "a number of NumPy's was to be written into, as if it was an array",
+        "a write into a NumPy number, as if it were an array",
         "Arithmetic with an array of shape () gives a number, no array. Which line made this one?",
     ),
     (

@@ -198,6 +198,20 @@ def test_what_is_missing_while_grading_is_said_in_words(body, key, words, server
             "CACHE = []\n\n\ndef mul_backward(dy, a, b):\n"
             "    CACHE.append(a)\n    return dy * b, dy * CACHE[0]",
         ),
+        (  # a driver calls it, and what came of that is compared piece by piece
+            "14_compile",
+            "eliminate_dead",
+            "def eliminate_dead(program, needed=set()):\n    needed |= set(program.outputs)\n"
+            "    more = Program(program.ops, program.inputs, tuple(needed), program.shapes)\n"
+            "    found = right(more)\n"
+            "    return Program(found.ops, found.inputs, program.outputs, found.shapes)",
+        ),
+        (  # it raises, and no earlier call does
+            "04_accumulation",
+            "unbroadcast",
+            "def unbroadcast(g, shape, seen=[]):\n    seen.append(g)\n"
+            "    if len(seen) > 1:\n        raise ValueError('again')\n    return right(g, shape)",
+        ),
     ],
 )
 def test_state_kept_between_calls_is_told_as_such(stem, name, source, server):
@@ -205,3 +219,12 @@ def test_state_kept_between_calls_is_told_as_such(stem, name, source, server):
     message = grade_source(server, stem, name, text, SEEDS[0]).first_failure.message
     assert message.key == "kept"
     assert "outlives a call" in message.attempt
+
+
+def test_what_is_odd_about_an_input_is_asked_first(server):
+    """Where the error itself says little: an array without axes."""
+    row = "np.array([d * factor for d, factor in zip(dy, {})])"
+    source = f"def mul_backward(dy, a, b):\n    return {row.format('b')}, {row.format('a')}\n"
+    text = f"{solution('01_chain_rule')}\n\n{source}"
+    message = grade_source(server, "01_chain_rule", "mul_backward", text, 3).first_failure.message
+    assert (message.key, "its shape is ()" in message.attempt) == ("raised", True)

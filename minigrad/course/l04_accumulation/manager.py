@@ -31,7 +31,7 @@ grad_manager = lesson.exercise(
 )
 BEGIN = ("gm = GradManager()",)
 BY_HAND = (
-    "Write the tape down, oldest node first, go through it from its end. What was there before?"
+    "Write the tape down, oldest node first; go through it from its end, with what is kept by then."
 )
 
 

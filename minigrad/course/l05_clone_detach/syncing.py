@@ -59,7 +59,9 @@ def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
     for name in order:
         untouched = np.array_equal(facts["target"][name].get("values", ()), target[name])
         near = agree(facts["target"][name].get("values"), online[name], rtol=1e-9)
-        how = "untouched" if untouched else "by_position" if swapped else "near" * near or "value"
+        how = (
+            "untouched" if untouched else "by_position" if swapped else "near" if near else "value"
+        )
         compare(t, name, facts["target"][name], online[name], how)
     if facts["online_changed"]:
         changed = ", ".join(facts["online_changed"])
@@ -144,7 +146,7 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
 def miscounted(after: object, before: int) -> str:
     """Return what to ask about a version that has not grown by one."""
     if after == before:
-        return "A call writes to each Storage, equal values or not. Which way counts no write?"
+        return "A call writes to each Storage, equal values or not. Which path counts no write?"
     if isinstance(after, int) and after > before + 1:
         return "One call is one write for each Storage. What is counted more than once, or copied?"
     return "Each write in place is counted in the Storage that it goes to."

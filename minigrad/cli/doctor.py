@@ -29,6 +29,7 @@ from minigrad.grader.folder import (
     known_stems,
     load_lesson,
 )
+from minigrad.grader.jail import hindrance
 from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork
 from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
@@ -223,6 +224,12 @@ def grading() -> Finding:
     return Finding(answer == 1, what)
 
 
+def jail() -> Finding:
+    """Whether a class can be graded in bubblewrap."""
+    why = hindrance()
+    return Finding(True, f"grade --jail=bwrap {f'cannot be used: {why}' if why else 'works here'}")
+
+
 CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
     ("installed", minigrad),
     ("installed", python_version),
@@ -244,6 +251,7 @@ CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
     ("course", hidden),
     ("course", memory_of_points),
     ("course", grading),
+    ("course", jail),
 )
 
 

@@ -13,8 +13,10 @@ from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.ranges import stems_in
 from minigrad.cli.submissions import Handed, find_submissions
 from minigrad.course.source import installed
+from minigrad.devices.loader import cache_folder
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, known_stems, load_lesson
+from minigrad.grader.jail import Jail, hindrance
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
@@ -24,6 +26,10 @@ from minigrad.grader.views import gradescope
 KEEPING = (
     "This course has no solutions to compile the engine's kernels with, so the files that are "
     "graded may write into your cache of kernels."
+)
+COMPILING = (
+    "This course has no solutions to compile the engine's kernels with: each file compiles those "
+    "that your cache lacks, within its time."
 )
 STOPPED = {*ENDED, "import", "imports_minigrad", "input"}  # keys: no answer came, wrong or right
 
@@ -39,28 +45,40 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.csv, options.json, options.gradescope):
         if path and path != "-" and not Path(path).resolve().parent.is_dir():
             raise CourseError(f"there is no folder to write {path} into")
+    jail = make_jail() if options.jail else None
     style = Style(sys.stderr if options.json == "-" else None)
     width = min(max(len(one.name) for one in handed) + 1, 32)
     table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
     print(book.head(max(width, 11)), file=table, flush=True)
     keep = not compile_kernels(stems)
     if keep:
-        print(KEEPING, file=sys.stderr)
-    server = Server(keep_kernels=keep)
+        print(COMPILING if jail else KEEPING, file=sys.stderr)
+    server = Server(keep_kernels=keep, jail=jail)
     try:
         for one in handed:
             row, server = grade_one(one, book, server)
+            if jail:  # what one file does inside ends with it
+                server = fresh(server)
             book.rows.append(row)
             print(book.line(row, max(width, 11), style), file=table, flush=True)
             write(book, options, of_many=len(handed) > 1)
     finally:
         server.close()
     print("\n".join(book.summary()), file=table)
+    if jail:
+        print("each file ran in a jail of bubblewrap's", file=table)
     if options.json == "-":
         print(json.dumps(book.as_dict(), indent=1))
     if any(row.fault for row in book.rows):
         return 3
     return 0 if all(row.points == book.of for row in book.rows) else 1
+
+
+def make_jail() -> Jail:
+    """Return a jail of bubblewrap's; raise CourseError where none can be made."""
+    if why := hindrance():
+        raise CourseError(f"--jail=bwrap cannot be used here: {why}")
+    return Jail(str(cache_folder()))
 
 
 def compile_kernels(stems: list[str]) -> bool:
@@ -96,10 +114,15 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
             row.notes += reasons(f"{stem}.py", row.results[stem])
         except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"
-            server.close()
-            server = Server(keep_kernels=server.keep_kernels)
+            server = fresh(server)
     row.seconds = time.monotonic() - started
     return row, server
+
+
+def fresh(server: Server) -> Server:
+    """Close a server and return a new one of its kind."""
+    server.close()
+    return Server(keep_kernels=server.keep_kernels, jail=server.jail)
 
 
 def reasons(file: str, result: Result) -> list[str]:

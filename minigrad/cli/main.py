@@ -159,6 +159,11 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("folder", help="the folder with the submissions")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: those found)")
     command.add_argument("--seed", type=int, help="the seed of an earlier run")
+    command.add_argument(
+        "--jail",
+        choices=("bwrap",),
+        help="run each file in bubblewrap (Linux), besides the walls that it has in any case",
+    )
     command.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets")
     command.add_argument("--json", metavar="FILE", help="write everything as JSON (-: print it)")
     command.add_argument(

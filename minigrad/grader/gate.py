@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import pathlib
 import pkgutil
 import sys
 import types
@@ -127,8 +128,9 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
     Args:
         package: the folder of minigrad.
         engine: None for a plain exercise; else `answers`, the dotted names that would be the
-            answer; `environment`, the variables that locate the cache of compiled kernels; and
-            `keep_kernels`, whether what is compiled here is kept in it.
+            answer; `environment`, the variables that locate the cache of compiled kernels;
+            `kernels`, its folder where that is known and only read; and `keep_kernels`, whether
+            what is compiled here is kept in it.
         closed: more folders whose files cannot be opened, such as that of the solutions.
 
     Returns:
@@ -143,7 +145,12 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
         sys.modules["minigrad"] = empty
         guard.install([package, *closed], opened_files(package))
         return {}
-    _find_compiled_kernels(engine["environment"])
+    if engine["kernels"]:
+        os.environ["MINIGRAD_CACHE"] = engine["kernels"]
+        loader = vars(importlib.import_module("minigrad.devices.loader"))
+        loader["cache_folder"] = lambda: pathlib.Path(engine["kernels"])  # though it is read-only
+    else:
+        _find_compiled_kernels(engine["environment"])
     if not engine["keep_kernels"]:
         vars(importlib.import_module("minigrad.devices.store"))["put"] = _keep_nothing
     calls = _bar(engine["answers"])

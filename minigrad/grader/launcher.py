@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader.folder import GraderError
+from minigrad.grader.jail import Jail, pid_outside
 
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
@@ -89,16 +90,25 @@ class Server:
             choose another, and that user must be able to read this Python.
         keep_kernels: whether workers may write what they compile of the engine into the user's
             cache, from which other processes run it; False for files of strangers.
+        jail: what the server runs in, besides the walls that each worker builds; needs fork.
+        walled: whether workers build walls; False only to see what a jail alone holds.
 
     `call_seconds()` says for how long the call of learners' code that runs now has run.
     """
 
     def __init__(
-        self, *, fork: bool | None = None, user: int | None = None, keep_kernels: bool = True
+        self,
+        *,
+        fork: bool | None = None,
+        user: int | None = None,
+        keep_kernels: bool = True,
+        jail: Jail | None = None,
+        walled: bool = True,
     ) -> None:
         self.fork = can_fork() if fork is None else fork
         self.user = user
-        self.keep_kernels = keep_kernels
+        self.keep_kernels = keep_kernels and jail is None
+        self.jail, self.walled = jail, walled
         self.call_seconds: Callable[[], float] = no_call
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
@@ -119,7 +129,7 @@ class Server:
 
     def new_folder(self) -> str:
         """Return an empty folder for one worker, so that no other sees its files."""
-        folder = tempfile.mkdtemp(prefix=WORKER_FOLDER)
+        folder = tempfile.mkdtemp(prefix=WORKER_FOLDER, dir=self.jail and self.folder)
         if self.user is not None:
             os.chown(folder, self.user, self.user)
         return folder
@@ -146,6 +156,8 @@ class Server:
         try:
             return self.order({"do": "end", "pid": pid})["status"]
         except GraderError:
+            if self.jail is not None:  # which has ended, with all in it
+                return None
             for kill in (os.killpg, os.kill):
                 with contextlib.suppress(OSError):
                     kill(pid, signal.SIGKILL)
@@ -155,10 +167,17 @@ class Server:
         """Return the command line of a bare process."""
         return [sys.executable, "-I", str(BARE), *arguments, NUMPY_FOLDER]
 
+    def pid_here(self, pid: int) -> int | None:
+        """Return the process id of a worker, of which the fork server said this one."""
+        if self.jail is None or self._process is None:
+            return pid
+        return pid_outside(self._process.pid, pid)
+
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
+        inside = self.jail.command(self.folder, [NUMPY_FOLDER]) if self.jail else []
         self._process = subprocess.Popen(
-            self.command("serve", str(theirs.fileno())),
+            [*inside, *self.command("serve", str(theirs.fileno()))],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env=clean_environment(self.folder),

@@ -86,6 +86,7 @@ class Worker:
         self._printed_from = 0
         self._last_printed = ""
         self._pid: int | None = None
+        self._pid_here: int | None = None  # the one that this process sees
         self._process: subprocess.Popen | None = None
         self._status: int | None = None
         self._timed_out = ""
@@ -102,7 +103,13 @@ class Worker:
             "limits": asdict(self.limits),
             "package": PACKAGE,
             "driver": driver,
-            "engine": engine and {**engine, "keep_kernels": server.keep_kernels},
+            "engine": engine
+            and {
+                **engine,
+                "keep_kernels": server.keep_kernels,
+                "kernels": server.jail and server.jail.kernels,
+            },
+            "walled": server.walled,
             "closed": list(closed),
         }
         try:
@@ -126,6 +133,7 @@ class Worker:
         with theirs:
             answer = self._server.order({"do": "start"}, (theirs.fileno(), self._output.fileno()))
         self._pid = answer["pid"]
+        self._pid_here = self._server.pid_here(answer["pid"])
         fd = ours.detach()
         return Channel(fd, fd)
 
@@ -238,7 +246,7 @@ class Worker:
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time that the worker has used, None where that is not known."""
-        pid = self._pid or (self._process and self._process.pid)
+        pid = self._pid_here or (self._process and self._process.pid)
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()

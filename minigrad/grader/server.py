@@ -15,9 +15,12 @@ import socket
 
 from minigrad.grader import worker
 
+PR_SET_DUMPABLE = 4  # of prctl(2)
+
 
 def serve(control_fd: int) -> None:
     """Obey orders until the other side closes the socket, then kill the remaining workers."""
+    _close_to_others()
     control = socket.socket(fileno=control_fd)
     children: set[int] = set()
     while True:
@@ -38,6 +41,14 @@ def serve(control_fd: int) -> None:
         control.sendall(json.dumps(answer).encode() + b"\n")
     for pid in children:
         _end(pid)
+
+
+def _close_to_others() -> None:
+    """Refuse this process's memory and environment to others of its user, on Linux."""
+    with contextlib.suppress(Exception):  # where there is no such call, walls have to hold
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
 
 
 def _receive(control: socket.socket) -> tuple[dict | None, list[int]]:

@@ -362,7 +362,9 @@ Without them each could have full points, and do harm; with them all score 0:
 {around}
 
 Only Linux has such walls, on x86-64 and arm64. Where one is missing, every report says what is not
-closed, and so does `minigrad doctor`.
+closed, and so does `minigrad doctor`. `grade --jail=bwrap` puts a jail of bubblewrap's around
+them, which alone keeps all files and processes outside from each of these
+(`tests/grader/test_jail.py`).
 """
 
 

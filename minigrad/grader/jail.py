@@ -1,0 +1,92 @@
+"""bubblewrap around the fork server: what a class's files are graded in, `grade --jail=bwrap`.
+
+Inside are another user, no network, no process but the grader's own, an empty temporary folder, and
+of the machine's files what Python, its packages and the open parts of minigrad are read from. It
+holds where the walls that a worker builds around itself (`walls.py`) do not, and they stand inside
+it, too. Linux with bubblewrap and user namespaces.
+
+Source: the manual page bwrap(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = "bwrap"
+NOBODY = "65534"  # the user and the group inside
+PACKAGE = Path(__file__).resolve().parents[1]
+HIDDEN = ("course", "cli")  # folders of minigrad that no worker needs, but for one file
+OBJECTS = PACKAGE / "course" / "objects.py"
+SYSTEM = (  # what programs read of the machine: no file of a user's
+    "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/fonts",
+    "/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Jail:
+    """How the fork server is started in bubblewrap.
+
+    Attributes:
+        kernels: the folder of the kernels that are compiled already; it is only read inside.
+    """
+
+    kernels: str
+
+    def command(self, folder: str, packages: Iterable[str]) -> list[str]:
+        """Return the beginning of a command line that runs the rest of it inside.
+
+        Args:
+            folder: the one that can be written to; workers' own folders are made in it.
+            packages: folders that Python's packages are read from.
+        """
+        line = [PROGRAM, "--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY]
+        line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        line += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
+        for path in dict.fromkeys([*SYSTEM, *python, *packages, self.kernels, str(PACKAGE)]):
+            line += ["--ro-bind-try", path, path]
+        for name in HIDDEN:
+            line += ["--tmpfs", str(PACKAGE / name)]
+        line += ["--ro-bind", str(OBJECTS), str(OBJECTS)]
+        return [*line, "--bind", folder, folder, "--chdir", folder, "--"]
+
+
+def hindrance() -> str | None:
+    """Return why no jail can be made here, in words; None if it can."""
+    if shutil.which(PROGRAM) is None:
+        return f"there is no {PROGRAM}: it comes with the package bubblewrap"
+    line = [PROGRAM, "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "true"]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{PROGRAM} does not start: {error}"
+    said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return f"{PROGRAM} makes no jail here: {said}" if done.returncode else None
+
+
+def pid_outside(jailed: int, pid: int) -> int | None:
+    """Return the number that a process of a jail has outside, None if it is not found.
+
+    Args:
+        jailed: the process that was started: bubblewrap itself.
+        pid: the number inside.
+    """
+    waiting = [jailed]
+    while waiting:
+        one = waiting.pop()
+        try:
+            waiting += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+            status = Path(f"/proc/{one}/status").read_text()
+        except OSError:
+            continue
+        numbers = status.partition("NSpid:")[2].partition("\n")[0].split()
+        if len(numbers) > 1 and int(numbers[-1]) == pid:
+            return one
+    return None

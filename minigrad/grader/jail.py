@@ -20,6 +20,10 @@ from pathlib import Path
 
 PROGRAM = "bwrap"
 NOBODY = "65534"  # the user and the group inside
+BEGINNING = (
+    "--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL",
+    "--die-with-parent", "--proc", "/proc", "--dev", "/dev",
+)  # fmt: skip
 PACKAGE = Path(__file__).resolve().parents[1]
 HIDDEN = ("course", "cli")  # folders of minigrad that no worker needs, but for one file
 OBJECTS = PACKAGE / "course" / "objects.py"
@@ -46,9 +50,7 @@ class Jail:
             folder: the one that can be written to; workers' own folders are made in it.
             packages: folders that Python's packages are read from.
         """
-        line = [PROGRAM, "--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY]
-        line += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-        line += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        line = [PROGRAM, *BEGINNING, "--new-session", "--tmpfs", "/tmp"]
         python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
         for path in dict.fromkeys([*SYSTEM, *python, *packages, self.kernels, str(PACKAGE)]):
             line += ["--ro-bind-try", path, path]
@@ -62,7 +64,7 @@ def hindrance() -> str | None:
     """Return why no jail can be made here, in words; None if it can."""
     if shutil.which(PROGRAM) is None:
         return f"there is no {PROGRAM}: it comes with the package bubblewrap"
-    line = [PROGRAM, "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "true"]
+    line = [PROGRAM, "--ro-bind", "/", "/", *BEGINNING, "true"]
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError) as error:

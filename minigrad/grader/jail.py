@@ -1,9 +1,9 @@
 """bubblewrap around the fork server: what a class's files are graded in, `grade --jail=bwrap`.
 
 Inside are another user, no network, no process but the grader's own, an empty temporary folder, and
-of the machine's files what Python, its packages and the open parts of minigrad are read from. It
-holds where the walls that a worker builds around itself (`walls.py`) do not, and they stand inside
-it, too. Linux with bubblewrap and user namespaces.
+of the machine's files what Python, its packages, and minigrad without its course and commands are
+read from. It holds where the walls that a worker builds around itself (`walls.py`) do not, and they
+stand inside it, too. Linux with bubblewrap and user namespaces.
 
 Source: the manual page bwrap(1).
 """
@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from minigrad.grader import walls
+
 PROGRAM = "bwrap"
 NOBODY = "65534"  # the user and the group inside
 BEGINNING = (
@@ -27,10 +29,6 @@ BEGINNING = (
 PACKAGE = Path(__file__).resolve().parents[1]
 HIDDEN = ("course", "cli")  # folders of minigrad that no worker needs, but for one file
 OBJECTS = PACKAGE / "course" / "objects.py"
-SYSTEM = (  # what programs read of the machine: no file of a user's
-    "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/fonts",
-    "/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,8 @@ class Jail:
         """
         line = [PROGRAM, *BEGINNING, "--new-session", "--tmpfs", "/tmp"]
         python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
-        for path in dict.fromkeys([*SYSTEM, *python, *packages, self.kernels, str(PACKAGE)]):
+        system = [path for path in walls.SYSTEM if not path.startswith(("/proc/", "/dev/"))]
+        for path in dict.fromkeys([*system, *python, *packages, self.kernels, str(PACKAGE)]):
             line += ["--ro-bind-try", path, path]
         for name in HIDDEN:
             line += ["--tmpfs", str(PACKAGE / name)]

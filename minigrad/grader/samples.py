@@ -105,12 +105,15 @@ def views(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def odd_input(arguments: object) -> str:
-    """Return what to ask where a function raised for an array without axes or entries; or ''."""
+    """Return what to ask where a function raised for arrays without axes or entries; or ''.
+
+    One array without axes among others that have some is nothing odd: the gradient of a sum is one.
+    """
     arrays = leaves(arguments, np.ndarray)
     if any(array.size == 0 for array in arrays):
         return "An array here is empty. Which step needs an entry, or counts on one?"
-    if any(array.ndim == 0 for array in arrays):
-        return "An array here has no axes, its shape is (). Which step needs one?"
+    if arrays and all(array.ndim == 0 for array in arrays):
+        return "The arrays here have no axes, their shape is (). Which step needs one?"
     return ""
 
 

@@ -227,4 +227,4 @@ def test_what_is_odd_about_an_input_is_asked_first(server):
     source = f"def mul_backward(dy, a, b):\n    return {row.format('b')}, {row.format('a')}\n"
     text = f"{solution('01_chain_rule')}\n\n{source}"
     message = grade_source(server, "01_chain_rule", "mul_backward", text, 3).first_failure.message
-    assert (message.key, "its shape is ()" in message.attempt) == ("raised", True)
+    assert (message.key, "their shape is ()" in message.attempt) == ("raised", True)

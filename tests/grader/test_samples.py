@@ -10,6 +10,7 @@ from minigrad.grader.samples import (
     arrays,
     attempt_for,
     numbers,
+    odd_input,
     tolerance,
     views,
 )
@@ -59,3 +60,10 @@ def test_layouts_can_be_left_out():
 
 def test_a_dtype_has_its_own_tolerance():
     assert tolerance("float32") > np.finfo("float32").eps > tolerance("float64")
+
+
+def test_what_is_odd_about_an_input():
+    vector, number = np.ones(2), np.ones(())
+    assert "no axes" in odd_input([number, {"b": number}])
+    assert "empty" in odd_input([vector, np.ones((0, 3))])
+    assert odd_input([vector, number, 2.0]) == odd_input([2.0]) == ""

@@ -125,7 +125,10 @@ def parameters_of(label):
     target = PUBLIC[label]
     function = target[0]() if isinstance(target, tuple) else target
     function = getattr(function, target[1]) if isinstance(target, tuple) else function
-    return [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    found = inspect.signature(function).parameters
+    if isinstance(function, type) and {"args", "kwargs"} == {*found}:
+        found = inspect.signature(function.__init__).parameters  # Python 3.11.3 shows __new__'s
+    return [p for p in found.values() if p.name != "self"]
 
 
 def call(label, changed=None):

@@ -16,12 +16,14 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import describe, in_words
+from minigrad.grader.jail import hindrance
 from minigrad.grader.launcher import THREADS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results") / "grading.md"
 MINIGRAD = [sys.executable, "-m", "minigrad.cli.main"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+CLASS, JAIL = 10, "--jail=bwrap"
 EMPTY_TEST = "def test_nothing():\n    pass\n"
 WALLS = """import time, numpy
 from minigrad.grader import walls
@@ -69,6 +71,15 @@ def course(folder: Path) -> Path:
     return folder
 
 
+def handed_in(folder: Path, course: Path) -> Path:
+    """Write a class of which everybody hands in lesson 01, solved."""
+    [solved] = course.glob("exercises/01_*.py")
+    for number in range(CLASS):
+        (folder / f"student{number}").mkdir(parents=True)
+        (folder / f"student{number}" / solved.name).write_bytes(solved.read_bytes())
+    return folder
+
+
 def measure(rounds: int) -> list[tuple[str, float, float | None]]:
     """Return the rows: what, seconds warm, seconds cold or None."""
     rows: list[tuple[str, float, float | None]] = []
@@ -94,6 +105,10 @@ def measure(rounds: int) -> list[tuple[str, float, float | None]]:
             row(f"lesson {path.stem[:2]}, `minigrad check {path.stem[:2]}`",
                 [*MINIGRAD, "check", path.stem[:2]])  # fmt: skip
         row("all solutions, `pytest exercises`", [*PYTEST, "exercises"])
+        graded = [*MINIGRAD, "grade", "--unsafe", str(handed_in(Path(name) / "class", folder))]
+        row(f"a class of {CLASS}, lesson 01, `minigrad grade`", graded)
+        if hindrance() is None:
+            row(f"the same in jails, `minigrad grade {JAIL}`", [*graded, JAIL])
     return rows
 
 

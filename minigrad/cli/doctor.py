@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from minigrad import __version__
+from minigrad.cli import strangers
 from minigrad.cli.findings import Finding, kernel, package, python_version, setup_command
 from minigrad.course.source import PACKAGE, SHIPPED, is_checkout
 from minigrad.devices.gpu.driver import state as cuda_state
@@ -30,7 +31,7 @@ from minigrad.grader.folder import (
     load_lesson,
 )
 from minigrad.grader.jail import hindrance
-from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork
+from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork, other_user
 from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
 
@@ -225,9 +226,15 @@ def grading() -> Finding:
 
 
 def jail() -> Finding:
-    """Whether a class can be graded in bubblewrap."""
-    why = hindrance()
-    return Finding(True, f"grade --jail=bwrap {f'cannot be used: {why}' if why else 'works here'}")
+    """Whose rights `grade` gives to files, and whether it can put them in bubblewrap."""
+    whose, options = "", {}
+    if strangers.is_root():
+        user, why = strangers.other_user()
+        whose = f"grade runs files as user {user}; " if user else f"grade needs --unsafe: {why}; "
+        options = {} if user is None else other_user(user)
+    why = hindrance(**options)
+    jailed = f"cannot be used: {why}" if why else "works here"
+    return Finding(True, f"{whose}grade --jail=bwrap {jailed}")
 
 
 CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (

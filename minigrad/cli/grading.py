@@ -9,15 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+from minigrad.cli import strangers
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.ranges import stems_in
 from minigrad.cli.submissions import Handed, find_submissions
 from minigrad.course.source import installed
-from minigrad.devices.loader import cache_folder
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, known_stems, load_lesson
-from minigrad.grader.jail import Jail, hindrance
-from minigrad.grader.launcher import Server
+from minigrad.grader.jail import hindrance
+from minigrad.grader.launcher import Server, other_user
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
 from minigrad.grader.run import ENDED, grade, secret_seed
@@ -45,28 +45,35 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.csv, options.json, options.gradescope):
         if path and path != "-" and not Path(path).resolve().parent.is_dir():
             raise CourseError(f"there is no folder to write {path} into")
-    jail = make_jail() if options.jail else None
+    user = user_of_files(is_fenced=bool(options.jail) or options.unsafe)
+    if options.jail:
+        can_be_jailed(user)
+    is_closed = bool(options.jail) or user is not None
     style = Style(sys.stderr if options.json == "-" else None)
     width = min(max(len(one.name) for one in handed) + 1, 32)
     table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
     print(book.head(max(width, 11)), file=table, flush=True)
     keep = not compile_kernels(stems)
     if keep:
-        print(COMPILING if jail else KEEPING, file=sys.stderr)
-    server = Server(keep_kernels=keep, jail=jail)
-    try:
-        for one in handed:
-            row, server = grade_one(one, book, server)
-            if jail:  # what one file does inside ends with it
-                server = fresh(server)
-            book.rows.append(row)
-            print(book.line(row, max(width, 11), style), file=table, flush=True)
-            write(book, options, of_many=len(handed) > 1)
-    finally:
-        server.close()
+        print(COMPILING if is_closed else KEEPING, file=sys.stderr)
+    with strangers.kernels_for(user) as kernels:
+        kept = None if keep and not is_closed else kernels
+        server = Server(kernels=kept, jailed=bool(options.jail), user=user)
+        try:
+            for one in handed:
+                row, server = grade_one(one, book, server)
+                if server.jailed:  # what one file does inside ends with it
+                    server = fresh(server)
+                book.rows.append(row)
+                print(book.line(row, max(width, 11), style), file=table, flush=True)
+                write(book, options, of_many=len(handed) > 1)
+        finally:
+            server.close()
     print("\n".join(book.summary()), file=table)
-    if jail:
+    if options.jail:
         print("each file ran in a jail of bubblewrap's", file=table)
+    elif user is None and strangers.is_root():
+        print("each file ran as root", file=table)
     if options.json == "-":
         print(json.dumps(book.as_dict(), indent=1))
     if any(row.fault for row in book.rows):
@@ -74,11 +81,27 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(row.points == book.of for row in book.rows) else 1
 
 
-def make_jail() -> Jail:
-    """Return a jail of bubblewrap's; raise CourseError where none can be made."""
-    if why := hindrance():
+def user_of_files(*, is_fenced: bool) -> int | None:
+    """Return the user id that files run under, None for this process's own.
+
+    Raises CourseError where that would be root, unless a jail or the teacher's word is there.
+    """
+    if not strangers.is_root():
+        return None
+    user, why = strangers.other_user()
+    if user is None and not is_fenced:
+        raise CourseError(
+            "you are root, and so would be the files that are graded: no other user can run them "
+            f"here ({why}). Grade as another user, who can read this Python and minigrad; or in a "
+            "jail (--jail=bwrap); or allow it with --unsafe."
+        )
+    return user
+
+
+def can_be_jailed(user: int | None) -> None:
+    """Raise CourseError where no jail can be made."""
+    if why := hindrance(**({} if user is None else other_user(user))):
         raise CourseError(f"--jail=bwrap cannot be used here: {why}")
-    return Jail(str(cache_folder()))
 
 
 def compile_kernels(stems: list[str]) -> bool:
@@ -122,7 +145,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
 def fresh(server: Server) -> Server:
     """Close a server and return a new one of its kind."""
     server.close()
-    return Server(keep_kernels=server.keep_kernels, jail=server.jail)
+    return Server(kernels=server.kernels, jailed=server.jailed, user=server.user)
 
 
 def reasons(file: str, result: Result) -> list[str]:

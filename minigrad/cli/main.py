@@ -164,6 +164,11 @@ def make_parser() -> argparse.ArgumentParser:
         choices=("bwrap",),
         help="run each file in bubblewrap (Linux), besides the walls that it has in any case",
     )
+    command.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="grade as root where no other user can read this Python",
+    )
     command.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets")
     command.add_argument("--json", metavar="FILE", help="write everything as JSON (-: print it)")
     command.add_argument(

@@ -2,17 +2,20 @@
 
 A `plain` exercise can import the plain objects and the machine that runs CUDA kernels
 (`minigrad.simt`, under the names of `minigrad.cuda`), which holds no answers. An `engine` exercise
-can import all but the course, the grader and the commands; names that would be the answer raise.
-Code can find hidden Python objects (`gc`, `__globals__`), so the second is weaker: reports say so.
+can import all but the course, the grader and the commands. What would be its answer raises,
+wherever this process holds it, and cannot be read again from its file. Code shares a process with
+the engine, and could change what is measured there, so the second is weaker: reports say so.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import pathlib
 import pkgutil
@@ -50,8 +53,7 @@ class Gate:
         if name != "minigrad" and not name.startswith("minigrad."):
             return None
         if name == OBJECTS:
-            place = os.path.join(self.package, "course", "objects.py")
-            return importlib.util.spec_from_file_location(name, place)
+            return importlib.util.spec_from_file_location(name, objects_file(self.package))
         if name == "minigrad.course":
             return importlib.util.spec_from_loader(name, loader=None, is_package=True)
         if not self.engine and (found := self._machine(name)):
@@ -106,35 +108,34 @@ def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
     return function
 
 
-def engine_files(package: str) -> list[str]:
-    """Return the files and folders of minigrad that an engine exercise may open."""
-    closed = {name.rpartition(".")[2] for name in CLOSED_WITH_ENGINE}
-    names = [name for name in os.listdir(package) if name not in closed]
-    return [os.path.join(package, name) for name in (*names, os.path.join("course", "objects.py"))]
+def objects_file(package: str) -> str:
+    """Return the file of the plain objects, which every exercise may open."""
+    return os.path.join(package, "course", "objects.py")
 
 
 def opened_files(package: str) -> list[str]:
     """Return the files of minigrad that a plain exercise may open."""
-    found = [os.path.join(package, "course", "objects.py")]
+    found = [objects_file(package)]
     found += [os.path.join(package, f"{module}.py") for module in BELOW_MACHINE]
     for folder, _, names in os.walk(os.path.join(package, "simt")):
         found += [os.path.join(folder, name) for name in names]
     return found
 
 
-def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int]:
+def close(package: str, engine: dict | None, closed: list[str]) -> tuple[dict[str, int], list[str]]:
     """Remove the grader from this process and open what the exercise may use.
 
     Args:
         package: the folder of minigrad.
         engine: None for a plain exercise; else `answers`, the dotted names that would be the
             answer; `environment`, the variables that locate the cache of compiled kernels;
-            `kernels`, its folder where that is known and only read; and `keep_kernels`, whether
-            what is compiled here is kept in it.
+            and `kernels`, a folder of them that is only read, or None: what is compiled here is
+            kept in the user's.
         closed: more folders whose files cannot be opened, such as that of the solutions.
 
     Returns:
-        The number of calls of each answer, updated as they happen.
+        The number of calls of each answer, updated as they happen; and the folders and files of
+        minigrad that stay closed.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] == "minigrad"]:
         del sys.modules[name]
@@ -144,19 +145,19 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
         empty.__path__ = []
         sys.modules["minigrad"] = empty
         guard.install([package, *closed], opened_files(package))
-        return {}
+        return {}, [package]
     if engine["kernels"]:
         os.environ["MINIGRAD_CACHE"] = engine["kernels"]
         loader = vars(importlib.import_module("minigrad.devices.loader"))
         loader["cache_folder"] = lambda: pathlib.Path(engine["kernels"])  # though it is read-only
+        vars(importlib.import_module("minigrad.devices.store"))["put"] = _keep_nothing
     else:
         _find_compiled_kernels(engine["environment"])
-    if not engine["keep_kernels"]:
-        vars(importlib.import_module("minigrad.devices.store"))["put"] = _keep_nothing
+    closed_parts = [os.path.join(package, n.rpartition(".")[2]) for n in CLOSED_WITH_ENGINE]
+    closed_parts += _files_of_answers(package, engine["answers"])
     calls = _bar(engine["answers"])
-    folders = [os.path.join(package, name) for name in ("course", "grader")]
-    guard.install([*folders, *closed], [os.path.join(package, "course", "objects.py")])
-    return calls
+    guard.install([*closed_parts, *closed], [objects_file(package)])
+    return calls, closed_parts
 
 
 def _find_compiled_kernels(environment: dict[str, str]) -> None:
@@ -179,16 +180,67 @@ def _keep_nothing(path: Any, data: bytes) -> bool:
 
 
 def _bar(answers: list[str]) -> dict[str, int]:
-    """Replace each dotted name by a function that counts its calls and raises."""
+    """Replace each answer by a function that counts its calls and raises.
+
+    Not only its name: whatever else this process holds it by, such as the table of operations or
+    the function below a decorator. Of a class that is an operation the formulas go, too.
+    """
     calls: dict[str, int] = {}
-    for dotted in answers:
-        owner_name, _, name = dotted.rpartition(".")
-        owner = pkgutil.resolve_name(owner_name)
+    stand_ins: dict[int, tuple[Any, Any]] = {}
+    for dotted, owner, name in map(_resolve, answers):
         if not hasattr(owner, name):
             raise ValueError(f"there is no {dotted} to close")
         calls[dotted] = 0
-        setattr(owner, name, _barred(dotted, calls))
+        stand_in, answer = _barred(dotted, calls), getattr(owner, name)
+        setattr(owner, name, stand_in)
+        for part in OF_AN_OPERATION:
+            if isinstance(answer, type) and hasattr(answer, part):
+                setattr(answer, part, stand_in)
+        while isinstance(answer, types.FunctionType):
+            stand_ins[id(answer)] = answer, stand_in
+            answer = getattr(answer, "__wrapped__", None)
+    own = [stand_ins, *stand_ins.values()]
+    for holder in gc.get_referrers(*[answer for answer, _ in stand_ins.values()]):
+        if not any(holder is one for one in own):
+            _replace_in(holder, stand_ins)
     return calls
+
+
+OF_AN_OPERATION = ("apply", "forward", "backward", "formula", "gradient")
+
+
+def _resolve(dotted: str) -> tuple[str, Any, str]:
+    """Return a dotted name, what its last part is a name of, and that part."""
+    owner, _, name = dotted.rpartition(".")
+    return dotted, pkgutil.resolve_name(owner), name
+
+
+def _replace_in(holder: Any, stand_ins: dict[int, tuple[Any, Any]]) -> None:
+    """Replace functions in a table, a list or a variable of a function."""
+    if isinstance(holder, types.CellType):
+        if id(holder.cell_contents) in stand_ins:
+            holder.cell_contents = stand_ins[id(holder.cell_contents)][1]
+    elif isinstance(holder, dict | list):
+        places = holder.items() if isinstance(holder, dict) else enumerate(holder)
+        for place, value in list(places):
+            if id(value) in stand_ins:
+                holder[place] = stand_ins[id(value)][1]
+
+
+def _files_of_answers(package: str, answers: list[str]) -> list[str]:
+    """Return the files of minigrad that define the answers, compiled ones included.
+
+    Whoever reads one again, or loads its module again, has the answer.
+    """
+    found = []
+    for _, owner, name in map(_resolve, answers):
+        answer = inspect.unwrap(getattr(owner, name))
+        module = sys.modules.get(getattr(answer, "__module__", None) or "")
+        code = getattr(answer, "__code__", None)
+        for path in (getattr(module, "__file__", None), code and code.co_filename):
+            if path and path.startswith(package + os.sep):
+                found += [path, importlib.util.cache_from_source(path)]
+    return list(dict.fromkeys(found))
 
 
 def _barred(dotted: str, calls: dict[str, int]) -> Any:

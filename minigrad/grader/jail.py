@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from minigrad.grader import walls
 
@@ -31,41 +31,35 @@ HIDDEN = ("course", "cli")  # folders of minigrad that no worker needs, but for 
 OBJECTS = PACKAGE / "course" / "objects.py"
 
 
-@dataclass(frozen=True)
-class Jail:
-    """How the fork server is started in bubblewrap.
+def command(folder: str, readable: Iterable[str]) -> list[str]:
+    """Return the beginning of a command line that runs the rest of it inside.
 
-    Attributes:
-        kernels: the folder of the kernels that are compiled already; it is only read inside.
+    Args:
+        folder: the one that can be written to; workers' own folders are made in it.
+        readable: folders that are only read inside, besides Python's, the system's and minigrad's.
     """
-
-    kernels: str
-
-    def command(self, folder: str, packages: Iterable[str]) -> list[str]:
-        """Return the beginning of a command line that runs the rest of it inside.
-
-        Args:
-            folder: the one that can be written to; workers' own folders are made in it.
-            packages: folders that Python's packages are read from.
-        """
-        line = [PROGRAM, *BEGINNING, "--new-session", "--tmpfs", "/tmp"]
-        python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
-        system = [path for path in walls.SYSTEM if not path.startswith(("/proc/", "/dev/"))]
-        for path in dict.fromkeys([*system, *python, *packages, self.kernels, str(PACKAGE)]):
-            line += ["--ro-bind-try", path, path]
-        for name in HIDDEN:
-            line += ["--tmpfs", str(PACKAGE / name)]
-        line += ["--ro-bind", str(OBJECTS), str(OBJECTS)]
-        return [*line, "--bind", folder, folder, "--chdir", folder, "--"]
+    line = [PROGRAM, *BEGINNING, "--new-session", "--tmpfs", "/tmp"]
+    python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
+    system = [path for path in walls.SYSTEM if not path.startswith(("/proc/", "/dev/"))]
+    for path in dict.fromkeys([*system, *python, *readable, str(PACKAGE)]):
+        line += ["--ro-bind-try", path, path]
+    for name in HIDDEN:
+        line += ["--tmpfs", str(PACKAGE / name)]
+    line += ["--ro-bind", str(OBJECTS), str(OBJECTS)]
+    return [*line, "--bind", folder, folder, "--chdir", folder, "--"]
 
 
-def hindrance() -> str | None:
-    """Return why no jail can be made here, in words; None if it can."""
+def hindrance(**user: Any) -> str | None:
+    """Return why no jail can be made here, in words; None if it can.
+
+    Args:
+        user: options of subprocess's, for another user.
+    """
     if shutil.which(PROGRAM) is None:
         return f"there is no {PROGRAM}: it comes with the package bubblewrap"
     line = [PROGRAM, "--ro-bind", "/", "/", *BEGINNING, "true"]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20, **user)
     except (OSError, subprocess.SubprocessError) as error:
         return f"{PROGRAM} does not start: {error}"
     said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,14 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.grader import jail
 from minigrad.grader.folder import GraderError
-from minigrad.grader.jail import Jail, pid_outside
 
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-WORKER_FOLDER = "minigrad-worker-"
+WORKER_FOLDER, SERVER_FOLDER = "minigrad-worker-", "minigrad-grader-"
 OLDEST = 3600.0  # seconds; a worker lives for minutes (limits.py)
+PATIENCE_SECONDS = 120.0  # for the fork server's answers: a worker without walls can stop it
+PROCESSES = 32  # that a user or a jail of its own may have, the server's among them
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
@@ -54,13 +57,29 @@ def remove(folder: str) -> None:
 
 
 def sweep() -> None:
-    """Remove the folders of workers whose grader was killed: no worker is as old as that."""
-    for path in Path(tempfile.gettempdir()).glob(f"{WORKER_FOLDER}*"):
+    """Remove the folders of killed graders: no worker is so old, no server's process is gone."""
+    temporary = Path(tempfile.gettempdir())
+    for path in (*temporary.glob(f"{WORKER_FOLDER}*"), *temporary.glob(f"{SERVER_FOLDER}*")):
         with contextlib.suppress(OSError):
             found = path.lstat()
-            is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-            if is_own and stat.S_ISDIR(found.st_mode) and time.time() - found.st_mtime > OLDEST:
+            is_own = not hasattr(os, "getuid") or os.getuid() in (0, found.st_uid)
+            is_old = stat.S_ISDIR(found.st_mode) and time.time() - found.st_mtime > OLDEST
+            if is_own and is_old and not _is_used(path.name):
                 remove(str(path))
+
+
+def _is_used(name: str) -> bool:
+    """Whether a folder is that of a server whose process may still run."""
+    owner = re.match(rf"{SERVER_FOLDER}(\d+)-", name)
+    if owner is None or os.name != "posix":
+        return owner is not None
+    try:
+        os.kill(int(owner[1]), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def clean_environment(folder: str) -> dict[str, str]:
@@ -88,9 +107,10 @@ class Server:
         fork: whether workers are forked; None: if the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
             choose another, and that user must be able to read this Python.
-        keep_kernels: whether workers may write what they compile of the engine into the user's
-            cache, from which other processes run it; False for files of strangers.
-        jail: what the server runs in, besides the walls that each worker builds; needs fork.
+        kernels: a folder of compiled kernels, which workers only read: for files of strangers.
+            None: the user's own, to which they add what they compile.
+        jailed: whether the server runs in a jail (`jail.py`), besides the walls that each worker
+            builds; needs fork and `kernels`.
         walled: whether workers build walls; False only to see what a jail alone holds.
 
     `call_seconds()` says for how long the call of learners' code that runs now has run.
@@ -101,25 +121,30 @@ class Server:
         *,
         fork: bool | None = None,
         user: int | None = None,
-        keep_kernels: bool = True,
-        jail: Jail | None = None,
+        kernels: str | None = None,
+        jailed: bool = False,
         walled: bool = True,
     ) -> None:
         self.fork = can_fork() if fork is None else fork
         self.user = user
-        self.keep_kernels = keep_kernels and jail is None
-        self.jail, self.walled = jail, walled
+        self.kernels = kernels
+        self.jailed, self.walled = jailed, walled
         self.call_seconds: Callable[[], float] = no_call
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
         self._folder = tempfile.TemporaryDirectory(
-            prefix="minigrad-grader-", ignore_cleanup_errors=True
+            prefix=f"{SERVER_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True
         )
         self.folder = self._folder.name
         sweep()
         if user is not None:
             os.chown(self.folder, user, user)
+
+    @property
+    def processes(self) -> int | None:
+        """How many processes may be there, None where no user or jail is there to count them."""
+        return PROCESSES if self.jailed or self.user is not None else None
 
     def __enter__(self) -> Server:
         return self
@@ -129,7 +154,7 @@ class Server:
 
     def new_folder(self) -> str:
         """Return an empty folder for one worker, so that no other sees its files."""
-        folder = tempfile.mkdtemp(prefix=WORKER_FOLDER, dir=self.jail and self.folder)
+        folder = tempfile.mkdtemp(prefix=WORKER_FOLDER, dir=self.folder if self.jailed else None)
         if self.user is not None:
             os.chown(folder, self.user, self.user)
         return folder
@@ -148,7 +173,8 @@ class Server:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience)
             self._process.kill()
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2)  # one that a worker traces ends with that worker
         self._control, self._process = None, None
 
     def end(self, pid: int) -> int | None:
@@ -156,7 +182,7 @@ class Server:
         try:
             return self.order({"do": "end", "pid": pid})["status"]
         except GraderError:
-            if self.jail is not None:  # which has ended, with all in it
+            if self.jailed:  # the jail has ended, with all in it
                 return None
             for kill in (os.killpg, os.kill):
                 with contextlib.suppress(OSError):
@@ -169,22 +195,26 @@ class Server:
 
     def pid_here(self, pid: int) -> int | None:
         """Return the process id of a worker, of which the fork server said this one."""
-        if self.jail is None or self._process is None:
+        if not self.jailed or self._process is None:
             return pid
-        return pid_outside(self._process.pid, pid)
+        return jail.pid_outside(self._process.pid, pid)
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
-        inside = self.jail.command(self.folder, [NUMPY_FOLDER]) if self.jail else []
-        self._process = subprocess.Popen(
-            [*inside, *self.command("serve", str(theirs.fileno()))],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            env=clean_environment(self.folder),
-            start_new_session=True,
-            **({} if self.user is None else other_user(self.user)),
-        )
-        theirs.close()
+        readable = [NUMPY_FOLDER, *([self.kernels] if self.kernels else [])]
+        inside = jail.command(self.folder, readable) if self.jailed else []
+        with theirs, contextlib.ExitStack() as where_it_fails:
+            where_it_fails.callback(ours.close)
+            self._process = subprocess.Popen(
+                [*inside, *self.command("serve", str(theirs.fileno()))],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=clean_environment(self.folder),
+                start_new_session=True,
+                **({} if self.user is None else other_user(self.user)),
+            )
+            where_it_fails.pop_all()
+        ours.settimeout(PATIENCE_SECONDS)
         self._control = ours
         return ours
 

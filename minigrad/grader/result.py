@@ -42,6 +42,7 @@ class ExerciseResult:
     needs: str = "plain"
     fingerprint: str = ""
     uses: list[str] = field(default_factory=list)  # ids of other exercises that its code mentions
+    driven: bool = False  # checks rest on what a driver measured in the learner's process
     loaded: bool = True  # False: the file itself stopped, so that no check could run
 
     @property
@@ -117,6 +118,7 @@ class Result:
                     "compile_seconds": exercise.compile_seconds,
                     "limits_missing": exercise.limits_missing,
                     "needs": exercise.needs,
+                    "driven": exercise.driven,
                     "checks": [
                         {
                             "name": check.name,

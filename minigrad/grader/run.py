@@ -104,6 +104,7 @@ class WorkerRunner:
         self.spent = Spent()
         self.compile_seconds = 0.0
         self.limits_missing: list[str] = []
+        self.driven = False
 
     def start(self) -> Worker:
         """Return a worker that has loaded the file."""
@@ -124,6 +125,7 @@ class WorkerRunner:
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return the worker's reply with its fields checked, since it is untrusted."""
+        self.driven = self.driven or drive
         reply = self.start().call(name, arguments, drive=drive)
         self.n_calls += 1
         self.compile_seconds += reply.compile_seconds
@@ -279,7 +281,7 @@ def grade_exercise(
     result.fingerprint, result.uses = submission.fingerprint(exercise), submission.uses(exercise)
     result.seconds = time.perf_counter() - started
     result.compile_seconds = runner.compile_seconds
-    result.limits_missing = runner.limits_missing
+    result.limits_missing, result.driven = runner.limits_missing, runner.driven
     return result
 
 

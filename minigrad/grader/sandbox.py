@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +100,10 @@ class Worker:
             "source": source,
             "path": path,
             "folder": self._folder,
-            "limits": asdict(self.limits),
+            "limits": asdict(replace(self.limits, processes=server.processes)),
             "package": PACKAGE,
             "driver": driver,
-            "engine": engine
-            and {
-                **engine,
-                "keep_kernels": server.keep_kernels,
-                "kernels": server.jail and server.jail.kernels,
-            },
+            "engine": engine and {**engine, "kernels": server.kernels},
             "walled": server.walled,
             "closed": list(closed),
         }
@@ -130,8 +125,10 @@ class Worker:
 
     def _fork(self) -> Channel:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as where_it_fails:
+            where_it_fails.callback(ours.close)
             answer = self._server.order({"do": "start"}, (theirs.fileno(), self._output.fileno()))
+            where_it_fails.pop_all()
         self._pid = answer["pid"]
         self._pid_here = self._server.pid_here(answer["pid"])
         fd = ours.detach()

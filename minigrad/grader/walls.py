@@ -5,7 +5,8 @@ finds its way around `guard.py`, which is no wall and has the good messages. Lin
 and arm64; elsewhere a report says what is not closed. Runs in the learner's process, before a line
 of the file.
 
-Sources: the manual pages landlock(7) and seccomp(2); the numbers are those of Linux 6.12.
+Sources: the manual pages landlock(7), seccomp(2) and capabilities(7); the numbers are those of
+Linux 6.12.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NO_NEW_PRIVS, SECCOMP, FILTER, ALL_THREADS = 38, (317, 277), 1, 1
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8  # Landlock's rights: bits, of which later kernels know more
 TRUNCATE, IOCTL = 1 << 14, 1 << 15
 RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # how many bits it knows; later ones 16
+DROP, CAPSET, VERSION_3 = 24, {"x86_64": 126, "aarch64": 91}, 0x20080522  # of capabilities(7)
+READ_SEARCH = 2  # the one that stays: Python may lie in a folder that only another user may enter
 REFUSED, ALLOWED, NOT_THERE = 0x00050000 | 1, 0x7FFF0000, 0x00050000 | 38  # EPERM, -, ENOSYS
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_*
 
@@ -75,6 +78,8 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
         ("other files", lambda libc: _close_files(libc, rules)),
         ("processes, signals and the network", _close_calls),
     ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        walls.insert(0, ("the rights of root", _drop_rights))
     missing = []
     for name, wall in walls:
         try:
@@ -83,7 +88,13 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
             libc = ctypes.CDLL(None, use_errno=True)
             _check(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0))
             wall(libc)
-        except (OSError, ImportError, AttributeError, TypeError):  # Windows: no CDLL of None
+        except (
+            OSError,
+            ImportError,
+            AttributeError,
+            KeyError,
+            TypeError,
+        ):  # Windows: no CDLL(None)
             missing.append(name)
     return missing
 
@@ -105,22 +116,24 @@ def libraries(package: str) -> tuple[list[str], list[str]]:
             folders += [os.path.join(folder, name) for name in names if name.startswith(NUMERIC)]
     readable = []
     for folder in folders:
-        inside, on_the_way = around(folder, os.path.realpath(package))
+        inside, on_the_way = around(folder, [package])
         readable += inside
         listed += on_the_way
     return readable, listed
 
 
-def around(folder: str, closed: str) -> tuple[list[str], list[str]]:
-    """Return all of a folder but a closed one in it, and the folders on the way to that one."""
-    folder = os.path.realpath(folder)
-    if folder == closed or not closed.startswith(folder + os.sep):
-        return [folder] * (folder != closed), []
-    readable, on_the_way = [], [folder]
-    for name in os.listdir(folder):
-        inside, way = around(os.path.join(folder, name), closed)
-        readable += inside
-        on_the_way += way
+def around(folder: str, closed: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return all of a folder but what is closed in it, and the folders on the way to that."""
+    closed = [os.path.realpath(path) for path in closed]
+    readable, on_the_way, waiting = [], [], [os.path.realpath(folder)]
+    while waiting:
+        path = waiting.pop()
+        if any(one.startswith(path + os.sep) for one in closed):
+            on_the_way.append(path)
+            for entry in os.scandir(path):
+                waiting.append(os.path.realpath(entry) if entry.is_symlink() else entry.path)
+        elif path not in closed:
+            readable.append(path)
     return readable, on_the_way
 
 
@@ -134,6 +147,17 @@ def _check(value: int) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return value
+
+
+def _drop_rights(libc: Any) -> None:
+    """Give up what root may do beyond any user: devices, limits, the clock, others' files."""
+    number = CAPSET[platform.machine()]
+    for right in range(64):
+        if right != READ_SEARCH and libc.prctl(DROP, right, 0, 0, 0) < 0:
+            break  # the kernel knows no more
+    kept = 1 << READ_SEARCH
+    head, sets = struct.pack("<Ii", VERSION_3, 0), struct.pack("<6I", kept, kept, 0, 0, 0, 0)
+    _check(libc.syscall(number, head, sets))
 
 
 def _close_files(libc: Any, rules: list[tuple[str, int]]) -> None:

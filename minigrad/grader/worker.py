@@ -36,9 +36,9 @@ def work(read_fd: int, write_fd: int) -> None:
     try:
         os.chdir(first["folder"])
         os.environ["HOME"] = first["folder"]
-        answer_calls = gate.close(first["package"], first["engine"], first["closed"])
+        answer_calls, closed = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
-        missing += _build_walls(first)
+        missing += _build_walls(first, closed)
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})
         return
@@ -59,8 +59,11 @@ def work(read_fd: int, write_fd: int) -> None:
         channel.send({**reply, "answer_calls": answer_calls})
 
 
-def _build_walls(first: dict) -> list[str]:
-    """Close to this process what it does not need; return what this system cannot close."""
+def _build_walls(first: dict, closed: list[str]) -> list[str]:
+    """Close to this process what it does not need; return what this system cannot close.
+
+    `closed` are the parts of minigrad that `gate.py` closes.
+    """
     folder, package, engine = first["folder"], first["package"], first["engine"]
     os.environ["TMPDIR"] = folder
     if not first["walled"]:
@@ -70,9 +73,10 @@ def _build_walls(first: dict) -> list[str]:
     if engine is None:
         readable += gate.opened_files(package)
     else:
-        readable += gate.engine_files(package)
-        listed.append(package)
-        (writable if engine["keep_kernels"] else readable).append(os.environ["MINIGRAD_CACHE"])
+        opened, on_the_way = walls.around(package, closed)
+        readable += [*opened, gate.objects_file(package)]
+        listed += on_the_way
+        (readable if engine["kernels"] else writable).append(os.environ["MINIGRAD_CACHE"])
     return walls.build(readable, listed, writable)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minigrad.cli import grading
+from minigrad.cli import grading, strangers
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.grading import file_name
 from minigrad.cli.main import main
@@ -63,7 +63,7 @@ def rows(tmp_path):
 
 
 def test_every_submission_is_a_row_whatever_it_is(handed_in, tmp_path, capsys):
-    assert main(["grade", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 1
+    assert main(["grade", "--unsafe", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 1
     found = rows(tmp_path)
     assert {*found} == {
         "anna", "ben", "clara", "dora", "emil", "fritz", "gerd", "hanna", "ida", "jan_12345",
@@ -111,7 +111,10 @@ def test_the_row_of_a_file_that_gives_no_answers_says_why(tmp_path, monkeypatch)
         path = tmp_path / "class" / who / "00_start.py"
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
-    assert main(["grade", str(tmp_path / "class"), "--csv", str(tmp_path / "grades.csv")]) == 1
+    assert (
+        main(["grade", "--unsafe", str(tmp_path / "class"), "--csv", str(tmp_path / "grades.csv")])
+        == 1
+    )
     found = rows(tmp_path)
     for who, (_, why) in NO_ANSWERS.items():
         assert why in found[who]["notes"]
@@ -122,7 +125,7 @@ def test_full_marks_of_all_is_exit_0_and_json_stands_alone(handed_in, capsys):
     for path in handed_in.iterdir():
         if path.name != "anna":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert main(["grade", str(handed_in), "--json", "-", "--seed", "5"]) == 0
+    assert main(["grade", "--unsafe", str(handed_in), "--json", "-", "--seed", "5"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["schema_version"], data["seed"], data["of"]) == (1, 5, 12)
     (anna,) = data["submissions"]
@@ -144,7 +147,7 @@ def test_fault_of_the_grader_is_no_zero_and_the_rest_is_graded(
 
     monkeypatch.setattr(grading, "grade", sometimes)
     options = ["--csv", str(tmp_path / "grades.csv"), "--gradescope", str(tmp_path / "scope")]
-    assert main(["grade", str(handed_in), *options]) == 3
+    assert main(["grade", "--unsafe", str(handed_in), *options]) == 3
     found = rows(tmp_path)
     assert (found["anna"]["points"], found["anna"]["status"]) == ("", "error")
     assert "the fork server is gone" in found["anna"]["notes"]
@@ -164,7 +167,7 @@ def test_interrupted_run_keeps_what_it_has(handed_in, tmp_path, monkeypatch, cap
         return true_grade(server, lesson, path, **options)
 
     monkeypatch.setattr(grading, "grade", until_ben)
-    assert main(["grade", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 130
+    assert main(["grade", "--unsafe", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 130
     assert rows(tmp_path)["anna"]["points"] == "12"
 
 
@@ -174,7 +177,7 @@ def test_gradescope_results_of_one_submission(tmp_path, capsys):
     path.write_text(HALF)
     target = tmp_path / "results.json"
     options = ["--lessons", "00-01", "--gradescope", str(target), "--seed", "3"]
-    assert main(["grade", str(path.parent), *options]) == 1
+    assert main(["grade", "--unsafe", str(path.parent), *options]) == 1
     data = json.loads(target.read_text())
     assert data["score"] == sum(test["score"] for test in data["tests"])
     assert "seed" not in target.read_text()  # students read this file
@@ -270,7 +273,7 @@ def test_nothing_to_grade_is_wrong_usage(tmp_path, what, capsys):
         folder.write_text("")
     if what == "nothing to grade":
         (folder / "anna").mkdir()
-    assert main(["grade", str(folder)]) == 2
+    assert main(["grade", "--unsafe", str(folder)]) == 2
     capsys.readouterr()
 
 
@@ -319,7 +322,7 @@ def test_odd_names_are_rows_of_one_line_each_and_files_of_their_own(tmp_path, mo
     (folder / "flat\nname_00_start.py").write_text(SOLUTION)
     table = tmp_path / "grades.csv"
     options = ["--csv", str(table), "--gradescope", str(results), "--json", str(tmp_path / "all")]
-    assert main(["grade", str(folder), *options]) == 0
+    assert main(["grade", "--unsafe", str(folder), *options]) == 0
     found = rows(tmp_path)
     n = len(ODD_NAMES) + 1
     assert len(found) == n
@@ -370,7 +373,7 @@ def test_a_loop_and_a_deleted_folder_cost_their_own_row(tmp_path, monkeypatch, c
     temporary = tmp_path / "temporary"  # its own: other tests use the common one meanwhile
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    assert main(["grade", str(folder), "--csv", str(tmp_path / "grades.csv")]) == 1
+    assert main(["grade", "--unsafe", str(folder), "--csv", str(tmp_path / "grades.csv")]) == 1
     found = {who: (row["status"], row["points"]) for who, row in rows(tmp_path).items()}
     assert found.pop("b loops at import") == ("graded", "0")
     assert found.pop("c loops") == ("graded", "11")
@@ -410,15 +413,42 @@ def test_a_file_that_cannot_be_read_is_not_graded_and_says_why(tmp_path, monkeyp
     assert anna.fault == "00_start.py cannot be read: Permission denied"
 
 
+def test_root_is_refused_where_files_would_have_its_rights(tmp_path, monkeypatch, capsys):
+    hand_in(tmp_path, "ada", SOLUTION)
+    monkeypatch.setattr(strangers, "is_root", lambda: True)
+    monkeypatch.setattr(strangers, "other_user", lambda: (None, "it cannot read Python"))
+    assert main(["grade", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "you are root" in said
+    assert "it cannot read Python" in said
+    assert main(["grade", str(tmp_path), "--unsafe"]) in (0, 1)
+    assert "each file ran as root" in capsys.readouterr().out
+
+
+def test_kernels_for_another_user_are_a_copy_that_can_be_read(tmp_path, monkeypatch):
+    (tmp_path / "kernel").write_bytes(b"code")
+    (tmp_path / "kernel").chmod(0o600)
+    monkeypatch.setattr(strangers, "cache_folder", lambda: tmp_path)
+    with strangers.kernels_for(None) as folder:
+        assert folder == str(tmp_path)
+    with strangers.kernels_for(strangers.USER) as folder:
+        copy = Path(folder) / "kernel"
+        assert copy.read_bytes() == b"code"
+        if os.name == "posix":
+            assert [path.stat().st_mode & 0o777 for path in (copy.parent, copy)] == [0o755, 0o644]
+    assert not copy.exists()
+
+
 @pytest.mark.parametrize("has_solutions", [True, False])
 def test_kernels_are_compiled_by_what_is_trusted(has_solutions, tmp_path, monkeypatch, capsys):
     servers, graded = [], []
 
     def serve(**options):
-        servers.append(options.get("keep_kernels", True))
+        servers.append(options.get("kernels") is None)
         return Server(**options)
 
     monkeypatch.setattr(grading, "Server", serve)
+    monkeypatch.setattr(strangers, "is_root", lambda: False)
     grade_all = grading.grade
 
     def note(server, lesson, path, **options):
@@ -432,7 +462,7 @@ def test_kernels_are_compiled_by_what_is_trusted(has_solutions, tmp_path, monkey
     (tmp_path / "class" / "ada").mkdir(parents=True)
     handed = tmp_path / "class" / "ada" / solution.name
     handed.write_bytes(solution.read_bytes())
-    main(["grade", str(tmp_path / "class")])
+    main(["grade", "--unsafe", str(tmp_path / "class")])
     assert servers == [True, not has_solutions]
     assert [path for path, _ in graded] == ([solution] if has_solutions else []) + [handed]
     assert ("cache of kernels" in capsys.readouterr().err) == (not has_solutions)
@@ -522,7 +552,7 @@ def test_what_cannot_be_read_is_not_graded_instead_of_0(has_file, tmp_path, monk
     [ada] = find_submissions(tmp_path / "class")
     said = "data cannot be read: Permission denied"
     assert (ada.fault, ada.notes) == (("", [said]) if has_file else (said, []))
-    status = main(["grade", str(tmp_path / "class"), "--lessons", "00"])
+    status = main(["grade", "--unsafe", str(tmp_path / "class"), "--lessons", "00"])
     assert status == (0 if has_file else 3)
     assert ("NOT GRADED: " + said in capsys.readouterr().out) == (not has_file)
 

@@ -224,9 +224,7 @@ ATTACKS: dict[str, Attack] = {
         body("return open('{package}/course/l00_start/hello.py').read()"), "closed"
     ),
     "opens the installed package": Attack(
-        body("return open('{package}/autograd/functional.py').read()"),
-        "closed",
-        "type|value|raised|not_variable",
+        body("return open('{package}/autograd/functional.py').read()"), "closed"
     ),
     "loads the package by its path": Attack(
         body(
@@ -238,6 +236,24 @@ ATTACKS: dict[str, Attack] = {
         ),
         "closed",
         "answer_used|raised|imports_minigrad",
+    ),
+    "loads the engine's module again": Attack(
+        body(
+            "import importlib, minigrad.autograd.functional as engine",
+            "return importlib.reload(engine).hvp(f, x, x)",
+        ),
+        "imports_minigrad",
+        "closed",
+    ),
+    "runs the text of the engine's module": Attack(
+        body(
+            "import inspect, minigrad.autograd.functional as engine",
+            "names = dict(vars(engine))",
+            "exec(inspect.getsource(engine), names)",
+            "return names['hvp'](f, x, x)",
+        ),
+        "imports_minigrad",
+        "raised",
     ),
     "lists the course's folder": Attack(
         body("import os", "return os.listdir('{package}/course')"), "closed"
@@ -314,6 +330,8 @@ AROUND: dict[str, Callable[[Victim], str]] = {
         "import os", "os.listdir(os.open('/', os.O_RDONLY | os.O_DIRECTORY))"
     ),
     "takes the rights to a file away": by_library("chmod(b'{victim}', 0)"),
+    "makes a device of the machine's memory": by_library("mknod(b'memory', 0o020600, 0x101)"),
+    "lifts its own limits": by_library("setrlimit(9, (ctypes.c_ulong * 2)(2**62, 2**62))"),
     "makes a file old": by_library("utimes(b'{victim}', None)"),
 }
 
@@ -364,7 +382,8 @@ Without them each could have full points, and do harm; with them all score 0:
 Only Linux has such walls, on x86-64 and arm64. Where one is missing, every report says what is not
 closed, and so does `minigrad doctor`. `grade --jail=bwrap` puts a jail of bubblewrap's around
 them, which alone keeps all files and processes outside from each of these
-(`tests/grader/test_jail.py`).
+(`tests/grader/test_jail.py`). `python -m benchmarks.attacks` tries each of them behind the hook
+alone, walls, a jail, and both: [what came of it](../../benchmarks/results/attacks.md).
 """
 
 

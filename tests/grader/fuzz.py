@@ -93,7 +93,9 @@ def grade(seed, n, folder):
             texts[who] = submission(rng)
             (handed / who).mkdir(parents=True)
             (handed / who / f"{STEM}.py").write_bytes(texts[who])
-        status = minigrad(["grade", str(handed), "--csv", str(table), "--seed", str(seed)])
+        status = minigrad(
+            ["grade", "--unsafe", str(handed), "--csv", str(table), "--seed", str(seed)]
+        )
         with open(table, encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
         if status != 1:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,11 +14,12 @@ import pytest
 
 import minigrad
 from minigrad.course.mutants import grade_source, message_key
-from minigrad.grader import walls
+from minigrad.devices.loader import cache_folder
+from minigrad.grader import launcher, walls
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.launcher import Server, other_user
+from minigrad.grader.launcher import GraderError, Server, other_user
 from minigrad.grader.limits import Limits
-from minigrad.grader.run import Submission, grade_exercise
+from minigrad.grader.run import Submission, engine_of, grade_exercise
 from minigrad.grader.sandbox import Worker
 from tests.grader.attacks import AROUND, ATTACKS, ENGINE, HEAD, PLAIN, body
 
@@ -27,6 +29,7 @@ RIGHT = "    return (f(x + eps) - f(x - eps)) / (2 * eps)\n"
 SOLUTION = f"{HEAD}def central_difference(f, x, eps):\n{RIGHT}"
 SHORT = Limits(load_seconds=2.0, call_seconds=1.0, memory_bytes=2**30)
 OTHER_USER = 61234
+NO_PROCESS = 2**22 + 1  # more than any system counts up to
 PATIENT = replace(SHORT, load_seconds=30.0, call_seconds=20.0)  # for what ends by itself
 
 
@@ -121,21 +124,71 @@ def test_walls_hold_what_gets_around_the_guard(name, victim, walled, tmp_path):
     assert not (ROOT / "solutions" / "left_behind.txt").exists()
 
 
+WAYS = """
+import gc
+import types
+
+import minigrad as mg
+from minigrad.nn.activation import Softmax
+from minigrad.ops import attention, rows, table
+
+
+def ways(x):
+    x = mg.variable(x)
+    hidden = [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, types.FunctionType)
+        and one.__name__ in ("logsumexp", "log_softmax", "cross_entropy")
+        and one.__module__.startswith("minigrad.")
+    ]
+    told = []
+    for way in (
+        mg.logsumexp,
+        mg.Variable.logsumexp,
+        table.logsumexp,
+        table.functions["logsumexp"],
+        rows.LogSumExpRow,
+        attention.SoftmaxRow.apply,
+        attention.SoftmaxRow.formula,
+        Softmax(),
+        *hidden,
+    ):
+        try:
+            told.append(repr(way(x)))
+        except Exception as error:
+            told.append(type(error).__name__)
+    return told
+"""
+
+
+def test_what_would_be_the_answer_raises_by_every_name(server):
+    exercise = load_lesson("07_functions").exercises["LogSumExp"]
+    with Worker(server, WAYS, "x.py", engine=engine_of(exercise)) as worker:
+        told = worker.call("ways", [[1.0, 2.0]]).content["ok"]
+    assert set(told) <= {"AnswerUsed", "ArgumentTypeError", "TypeError"}
+    assert told[:8] == ["AnswerUsed"] * 8
+
+
 def test_all_around_a_closed_folder_is_open(tmp_path):
     for name in ("lib/site/minigrad/course", "lib/site/numpy", "lib/other"):
         (tmp_path / name).mkdir(parents=True)
     site = tmp_path / "lib" / "site"
-    readable, on_the_way = walls.around(str(tmp_path / "lib"), str(site / "minigrad"))
+    readable, on_the_way = walls.around(str(tmp_path / "lib"), [str(site / "minigrad")])
     assert sorted(readable) == [str(tmp_path / "lib" / "other"), str(site / "numpy")]
     assert on_the_way == [str(tmp_path / "lib"), str(site)]
-    assert walls.around(str(site / "numpy"), str(site / "minigrad")) == ([str(site / "numpy")], [])
-    assert walls.around(str(site / "minigrad"), str(site / "minigrad")) == ([], [])
+    minigrad = [str(site / "minigrad")]
+    assert walls.around(str(site / "numpy"), minigrad) == ([str(site / "numpy")], [])
+    assert walls.around(minigrad[0], minigrad) == ([], [])
+    (tmp_path / "lib" / "other" / "link").symlink_to(site / "minigrad")
+    readable, _ = walls.around(str(tmp_path / "lib"), [*minigrad, str(tmp_path / "lib/other/x")])
+    assert readable == [str(site / "numpy")]
 
 
 def test_kernels_of_strangers_are_not_kept(walled):
     write = "open(os.environ['MINIGRAD_CACHE'] + '/planted', 'w').close()"
     source = body("import os", write, "return x")(ENGINE)
-    with Server(keep_kernels=False) as server:
+    with Server(kernels=str(cache_folder())) as server:
         result = grade_source(server, ENGINE.stem, ENGINE.name, source, seed=1)
         assert (result.points, message_key(result)) == (0, "closed")
         solution = (ROOT / "solutions" / f"{ENGINE.stem}.py").read_text()
@@ -194,6 +247,19 @@ def test_two_ended_workers_stop_the_exercise_instead_of_waiting_for_each_check(
     assert [check.status for check in result.checks] == ["failed"] * 2 + ["not_run"] * 3
 
 
+def test_a_fork_server_that_stops_is_replaced(monkeypatch):
+    if os.name != "posix":
+        pytest.skip("there is no fork server")
+    monkeypatch.setattr(launcher, "PATIENCE_SECONDS", 0.3)
+    with Server() as server:
+        assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
+        os.kill(server._process.pid, signal.SIGSTOP)
+        with pytest.raises(GraderError, match="the fork server is gone"):
+            grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1)
+        monkeypatch.setattr(launcher, "PATIENCE_SECONDS", 60.0)
+        assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
+
+
 def test_server_is_not_harmed_by_a_worker_that_kills_its_group(server, short_limits):
     if not hasattr(os, "killpg"):
         pytest.skip("this system has no process groups")
@@ -226,7 +292,13 @@ def test_folders_of_a_killed_grader_are_removed_later(tmp_path, monkeypatch):
     link = tmp_path / "minigrad-worker-link"
     link.symlink_to(aside, target_is_directory=True)
     os.utime(link, (0, 0), follow_symlinks=False)
+    theirs = tmp_path / f"minigrad-grader-{NO_PROCESS}-x"
+    ours = tmp_path / f"minigrad-grader-{os.getpid()}-x"
+    for folder in (theirs, ours):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
     with Server():
         left = {path.name for path in tmp_path.iterdir()}
     assert not old.exists()
-    assert {new.name, other.name, aside.name, link.name} <= left
+    assert theirs.exists() == (os.name != "posix")
+    assert {ours.name, new.name, other.name, aside.name, link.name} <= left

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from minigrad.cli import grading
+from minigrad.cli import grading, strangers
 from minigrad.devices.loader import cache_folder
 from minigrad.grader import jail
 from minigrad.grader.folder import CourseError, load_lesson
-from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.launcher import PROCESSES, GraderError, Server
 from minigrad.grader.limits import Limits
 from minigrad.grader.run import Submission, grade_exercise
 from minigrad.grader.sandbox import Ended, Worker
@@ -39,7 +39,7 @@ HARMLESS = {
 
 @pytest.fixture
 def jailed():
-    with Server(jail=jail.Jail(str(cache_folder())), walled=False) as server:
+    with Server(jailed=True, kernels=str(cache_folder()), walled=False) as server:
         yield server
 
 
@@ -65,7 +65,7 @@ def test_a_jail_alone_keeps_what_is_outside(name, jailed, tmp_path):
 
 @needs_bwrap
 def test_solutions_have_all_their_points_in_a_jail_with_walls():
-    with Server(jail=jail.Jail(str(cache_folder()))) as server:
+    with Server(jailed=True, kernels=str(cache_folder())) as server:
         for victim in (PLAIN, ENGINE):
             path = ROOT / "solutions" / f"{victim.stem}.py"
             result = grade(server, victim, path.read_text(encoding="utf-8"))
@@ -112,7 +112,7 @@ def test_nothing_of_a_jail_outlives_its_server():
         "    if pid == 0:\n        time.sleep(60)\n"
         "    return pid\n"
     )
-    with Server(jail=jail.Jail(str(cache_folder())), walled=False) as server:
+    with Server(jailed=True, kernels=str(cache_folder()), walled=False) as server:
         worker = Worker(server, source, "x.py")
         left = server.pid_here(worker.call("f", []).content["ok"])
         assert os.path.exists(f"/proc/{left}")
@@ -121,11 +121,35 @@ def test_nothing_of_a_jail_outlives_its_server():
     worker.close()
 
 
+@needs_bwrap
+def test_a_jail_has_few_processes(tmp_path, monkeypatch):
+    user, why = strangers.other_user() if strangers.is_root() else (None, "")
+    if why:
+        pytest.skip(f"no limit on processes holds root, and no other user is here: {why}")
+    source = (
+        "import ctypes\nimport time\n\n\n"
+        "def f():\n"
+        "    fork = ctypes.CDLL(None).fork\n"
+        "    for n in range(200):\n"
+        "        pid = fork()\n"
+        "        if pid == 0:\n            time.sleep(60)\n"
+        "        if pid < 0:\n            return n\n"
+        "    return 200\n"
+    )
+    monkeypatch.setattr(strangers, "cache_folder", lambda: tmp_path)
+    with (
+        strangers.kernels_for(user) as kernels,
+        Server(jailed=True, kernels=kernels, walled=False, user=user) as server,
+        Worker(server, source, "x.py") as worker,
+    ):
+        assert worker.call("f", []).content["ok"] < min(PROCESSES, 200)
+
+
 def test_no_jail_without_the_program(monkeypatch):
     monkeypatch.setattr(jail, "PROGRAM", "no-such-program")
     assert "bubblewrap" in (jail.hindrance() or "")
     with pytest.raises(CourseError, match="--jail=bwrap cannot be used here"):
-        grading.make_jail()
+        grading.can_be_jailed(None)
 
 
 @needs_bwrap

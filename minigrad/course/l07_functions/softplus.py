@@ -26,6 +26,9 @@ softplus = lesson.exercise(
         "minigrad.logsumexp",
         "minigrad.Variable.logsumexp",
         "minigrad.bce_with_logits",
+        "minigrad.ops.activations.Softplus",
+        "minigrad.ops.rows.LogSumExpRow",
+        "minigrad.ops.losses.BceWithLogits",
     ),
     hints=(
         "log(1 + exp(x)) overflows for a large x. Write it as x + log(1 + exp(-x)) there: which "

@@ -12,7 +12,7 @@ from minigrad.course import book
 from minigrad.course.executing import execute, needed_packages
 from minigrad.course.source import Source, installed
 from minigrad.grader.atomic import write_atomically
-from minigrad.grader.folder import CourseError, find_folder, known_stems
+from minigrad.grader.folder import CourseError, find_folder, known_stems, load_lesson
 from minigrad.grader.message import counted
 
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
                 n_errors += 1
                 print(f"  {error}")
     target.mkdir(parents=True, exist_ok=True)
-    files = book.write_book(pages, options.site)
+    files = book.write_book(pages, options.site, fast_track())
     for name, text in files.items():
         write_atomically(target / name, text.encode())
     for path in target.glob("[0-9][0-9]_*.html"):  # of an earlier, longer book
@@ -54,6 +54,11 @@ def run(options: argparse.Namespace) -> int:
         (target / name).unlink(missing_ok=True)
     print(f"Wrote {counted(len(pages), 'lesson')}; open {target / 'index.html'}")
     return 1 if n_errors else 0
+
+
+def fast_track() -> set[str]:
+    """Return the stems of the lessons for those who have a weekend."""
+    return {stem for stem in known_stems() if load_lesson(stem).on_fast_track}
 
 
 def refuse_if_foreign(target: Path) -> None:

@@ -29,7 +29,8 @@ Lessons are in `lessons/`, and what you write is in `exercises/`. In this folder
     minigrad update         update the course after minigrad itself; what you wrote is kept
 
 Nothing you write is overwritten: `reset` and `update` put a dated copy into `.minigrad/backup`
-first. `.minigrad` holds your points too; take it along when you move this folder.
+first. `.minigrad` holds your points too; take it along when you move this folder. `AGENTS.md` asks
+an assistant to explain and to ask, and to leave the exercises to you.
 """
 
 
@@ -38,7 +39,7 @@ def files_of_the_course() -> dict[str, str]:
     source = installed()
     visible = {f"lessons/{stem}.ipynb": text for stem, text in source.notebooks().items()}
     visible |= {f"exercises/{stem}.py": text for stem, text in source.stubs().items()}
-    visible = {"README.md": README} | visible
+    visible = {"README.md": README} | source.advice() | visible
     remembered = {f".minigrad/course/{name}": text for name, text in visible.items()}
     version = {".minigrad/course/version": f"{__version__}\n"}
     return version | remembered | visible

@@ -86,13 +86,15 @@ def closing(touched: list[Change]) -> str:
 def learners_files(folder: CourseFolder) -> list[Path]:
     """Return the files that a learner writes to, for the dated copy."""
     found = [*folder.root.glob("exercises/*.py"), *folder.root.glob("lessons/*.ipynb")]
-    found += [folder.root / "README.md", folder.state / "progress.json"]
+    found += [*folder.root.glob("*.md"), *folder.root.glob("exercises/*.md")]
+    found.append(folder.state / "progress.json")
     return sorted(path for path in found if path.is_file())
 
 
 def plan(folder: CourseFolder, source: Source) -> list[Change]:
     """Return a change for each file of the new course, in order."""
-    changes = [plan_text(folder, folder.root / "README.md", README)]
+    texts = {"README.md": README} | source.advice()
+    changes = [plan_text(folder, folder.root / name, text) for name, text in texts.items()]
     for stem, new in source.notebooks().items():
         changes.append(plan_notebook(folder, folder.root / "lessons" / f"{stem}.ipynb", new))
     for stem, new in source.stubs().items():
@@ -103,9 +105,11 @@ def plan(folder: CourseFolder, source: Source) -> list[Change]:
 def plan_text(folder: CourseFolder, path: Path, new: str) -> Change:
     """Plan for a text that stays as it is once the learner changed a letter of it."""
     old = read(path)
-    if old is None:
-        return Change(path, old, None, new)  # the learner deleted it
     came = as_it_came(folder, path)
+    if old is None and came is not None:
+        return Change(path, old, None, new)  # the learner deleted it
+    if old is None:
+        return missing(folder, path, new)
     is_theirs = came is None or old != came.encode()
     return Change(path, old, None if is_theirs or old == new.encode() else new, new)
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from minigrad.course import formulas
+from minigrad.course.contents import FAST_TRACK
 from minigrad.course.sections import sections_of
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -139,8 +141,13 @@ def _inline(markdown: str) -> str:
     return re.sub(r"\[(.+?)\]\((.+?)\)", r"\1", text)
 
 
-def write_book(pages: list[Page], is_site: bool = False) -> dict[str, str]:
-    """Return the files of a book by name: an index, a page per lesson, and what they load."""
+def write_book(
+    pages: list[Page], is_site: bool = False, fast: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the files of a book by name: an index, a page per lesson, and what they load.
+
+    `fast` are the stems of the lessons that the index marks as the fast track.
+    """
     files = {"style.css": style("book", "default"), "dark.css": style("dark", "github-dark")}
     if is_site:
         files |= dict(zip(SCRIPTS, (_own(SCRIPTS[0]), search_index(pages)), strict=True))
@@ -153,7 +160,7 @@ def write_book(pages: list[Page], is_site: bool = False) -> dict[str, str]:
     head = "<h1>minigrad</h1><p>The lessons with their outputs, for reading. To do them, and to "
     head += "have your own code run the engine, install minigrad and run <code>minigrad start"
     head += "</code>.</p>"
-    tiles = "".join(map(_tile, pages))
+    tiles = "".join(_tile(page, page.stem in fast) for page in pages)
     body = f'<main id="text" class="index">{head}<ol>{tiles}</ol></main>'
     files["index.html"] = _frame("minigrad: the lessons", body, is_site)
     return files
@@ -188,11 +195,12 @@ def _contents(page: Page) -> str:
     return f'<nav class="contents" aria-label="In this lesson">{shown}</nav>'
 
 
-def _tile(page: Page) -> str:
+def _tile(page: Page, is_fast: bool) -> str:
     """Return a lesson's place on the index: its title, how long it takes, what it teaches."""
-    takes = re.split("[,;]", said(page.opening, "It takes"))[0]
+    takes = [re.split("[,;]", said(page.opening, "It takes"))[0], FAST_TRACK * is_fast]
     texts = [f'<a href="{page.file}">{escape(page.title)}</a>']
-    texts += [f'<span class="takes">{escape(takes)}</span>'] if takes else []
+    if any(takes):
+        texts.append(f'<span class="takes">{escape(", ".join(filter(None, takes)))}</span>')
     for label in ("At the end", "You need"):
         text = said(page.opening, label)
         texts += [f"<p><b>{label}</b> {_inline(text)}.</p>"] if text else []

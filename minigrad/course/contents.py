@@ -23,13 +23,15 @@ SOURCE = """\
 # # minigrad
 #
 # A lesson is a notebook; what you write stands in its exercise file, and the minutes are those of
-# its exercises. The cell below brings the numbers up to date: click it, then Shift+Enter.
+# its exercises. The cell below brings the numbers up to date: click it, then Shift+Enter. Short of
+# time? The lessons marked *fast track* fit in a weekend.
 
 # %%
 from minigrad.course import overview
 
 overview()
 """
+FAST_TRACK = "fast track"
 NEXT = "var(--jp-brand-color1, #1976d2)"
 
 
@@ -45,6 +47,7 @@ class Overview:
     def __repr__(self) -> str:
         rows = [
             f"{lesson.number}  {lesson.title:<44} {_numbers(lesson, found)}"
+            + f", {FAST_TRACK}" * lesson.on_fast_track
             for lesson, found in self.lessons
         ]
         names = ", ".join(part.exercise.id for part in self._parts() if part.is_lit) or "none yet"
@@ -72,11 +75,12 @@ class Overview:
         is_next = self.following is not None and self.following.lesson is lesson
         edge = NEXT if is_next else PASSED if all(one.is_solved for one in found) else BORDER
         note = f'<span style="color:{NEXT}">you are here</span>' if is_next else "&nbsp;"
+        fast = f'<span style="color:{QUIET}">· {FAST_TRACK}</span> ' * lesson.on_fast_track
         return (
             f'<div style="padding:8px 12px;border:1px solid {BORDER};border-left:5px solid {edge}">'
             f'<a href="{lesson.stem}.ipynb"><b>{lesson.number}</b> {escape(lesson.title)}</a>'
             f'<br><span style="color:{QUIET}">{_numbers(lesson, found)}</span>'
-            f'<br><a href="../exercises/{lesson.stem}.py">exercises</a> {note}</div>'
+            f'<br><a href="../exercises/{lesson.stem}.py">exercises</a> {fast}{note}</div>'
         )
 
     def _parts(self) -> list[Standing]:

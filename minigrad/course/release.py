@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from minigrad.course.source import PACKAGE, Source
+from minigrad.course.source import ADVICE, PACKAGE, Source
 from minigrad.grader.folder import CourseError, load_lesson
 
 COPIED = ("start.py", "constraints.txt", "LICENSE", "LICENSE-lessons", "NOTICE", ".gitattributes")
@@ -48,7 +48,8 @@ exercise file's stub and keeps your file in `.minigrad/backup`. The minutes are 
 need; a lesson's first cell says how long all of it takes.
 
 When you are done, commit and push. The workflow in `.github` grades each push as `check` does here;
-your teacher grades again, with a separate copy of the checks.
+your teacher grades again, with a separate copy of the checks. `AGENTS.md` asks an assistant to
+explain and to ask, and to leave the exercises to you.
 """
 WORKFLOW = """\
 name: grade
@@ -85,6 +86,10 @@ def release_files(project: Path, source: Source, stems: list[str]) -> Iterator[t
     yield "pyproject.toml", project_file(project).encode()
     yield ".github/workflows/grade.yml", WORKFLOW.encode()
     yield "README.md", readme(stems).encode()
+    for name, text in source.advice().items():
+        yield name, text.encode()
+        if name == ADVICE:
+            yield f"minigrad/course/files/{name}", text.encode()
     stubs, notebooks = source.stubs(), source.notebooks()
     for stem in stems:
         for name, text in (

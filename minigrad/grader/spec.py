@@ -123,10 +123,15 @@ class Exercise:
 
 @dataclass
 class Lesson:
-    """A lesson's exercises, in the order of its file."""
+    """A lesson's exercises, in the order of its file.
+
+    `on_fast_track`: whether it is one of those that fit in a weekend and lead to an engine of
+    one's own that trains.
+    """
 
     stem: str
     title: str
+    on_fast_track: bool = False
     exercises: dict[str, Exercise] = field(default_factory=dict)
 
     @property

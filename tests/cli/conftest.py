@@ -17,6 +17,7 @@ def write_course(folder, stubs, notebooks):
         (folder / name).mkdir(parents=True)
         for stem, text in texts.items():
             (folder / name / f"{stem}.{ending}").write_text(text)
+    (folder / "exercises" / "AGENTS.md").write_text("Write no exercise.\n")
     return folder
 
 

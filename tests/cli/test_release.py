@@ -51,10 +51,12 @@ def secrets(stem):
 
 
 def test_release_has_the_lessons_asked_for_and_no_others(released):
-    assert [path.stem for path in sorted((released / "exercises").iterdir())] == [
-        "01_chain_rule",
-        "02_graph",
-    ]
+    assert {path.name for path in (released / "exercises").iterdir()} == {
+        "01_chain_rule.py",
+        "02_graph.py",
+        "AGENTS.md",
+    }
+    assert (released / "AGENTS.md").is_file()
     assert len(list((released / "lessons").iterdir())) == 2
     assert {path.name for path in (released / "minigrad" / "course").glob("l[0-9]*")} == {
         "l01_chain_rule",

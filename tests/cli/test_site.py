@@ -99,7 +99,7 @@ def pages():
 
 @pytest.fixture(scope="module")
 def site(pages):
-    return write_book(pages, is_site=True)
+    return write_book(pages, is_site=True, fast={pages[0].stem})
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +179,8 @@ def test_tiles_say_what_a_lesson_teaches_and_how_long_it_takes(site):
     assert '<span class="takes">about an hour</span>' in tile
     assert "<b>At the end</b> you know <i>it</i>.</p>" in tile
     assert "<b>You need</b> nothing.</p>" in tile
+    assert ", fast track</span>" in site["index.html"]
+    assert site["index.html"].count("fast track") == 1
     takes = re.findall(r'class="takes">([^<]*\d[^<]*|[^<]*hour[^<]*)<', site["index.html"])
     assert len(takes) == site["index.html"].count("<li>")
 

@@ -40,6 +40,30 @@ def test_start_writes_lessons_and_stubs_and_no_solutions(tmp_path, capsys):
     assert "BEGIN SOLUTION" not in stub
 
 
+def test_a_course_asks_assistants_to_write_no_exercise(learner, versions):
+    for path in (learner / "AGENTS.md", learner / "exercises" / "AGENTS.md"):
+        assert "exercise" in path.read_text()
+    (versions[1] / "exercises" / "AGENTS.md").write_text("ask, and explain")
+    (learner / "AGENTS.md").unlink()  # by the learner: it stays away
+    update(versions)
+    assert (learner / "exercises" / "AGENTS.md").read_text() == "ask, and explain"
+    assert not (learner / "AGENTS.md").exists()
+    (learner / "exercises" / "AGENTS.md").write_text("mine")
+    (versions[1] / "exercises" / "AGENTS.md").write_text("ask")
+    update(versions)
+    assert (learner / "exercises" / "AGENTS.md").read_text() == "mine"
+
+
+def test_a_course_begun_before_there_was_advice_gets_it(learner, versions, capsys):
+    for folder in (learner, learner / ".minigrad" / "course"):
+        (folder / "AGENTS.md").unlink()
+        (folder / "exercises" / "AGENTS.md").unlink()
+    update(versions)
+    assert (learner / "exercises" / "AGENTS.md").is_file()
+    assert (learner / "AGENTS.md").is_file()
+    assert "AGENTS.md: is new" in capsys.readouterr().out
+
+
 def test_started_folder_is_a_course(learner, capsys):
     assert main(["check", "00.hello"]) == 0
     assert main(["status"]) == 0

@@ -35,6 +35,15 @@ def test_readme_has_the_minutes_that_each_lesson_says():
         assert takes.startswith(f"about {shown[stem[:2]]} minutes"), stem
 
 
+def test_the_fast_track_is_a_weekend_and_the_one_that_the_readme_names():
+    stems = [stem for stem in known_stems() if load_lesson(stem).on_fast_track]
+    [named] = re.findall(r"fast track, a weekend: ([\d, ]+)\.", (ROOT / "README.md").read_text())
+    assert named.split(", ") == [stem[:2] for stem in stems]
+    takes = [plans.said(plans.first_cell(Source(ROOT), stem), "It takes") for stem in stems]
+    minutes = sum(int(re.findall(r"about (\d+) minutes", text)[0]) for text in takes)
+    assert minutes <= 2 * 7 * 60
+
+
 @pytest.mark.parametrize("weeks", [plans.SIX_WEEKS, plans.THIRTEEN_WEEKS], ids=["six", "thirteen"])
 def test_plan_has_every_lesson_once_and_in_order(weeks):
     numbers = [number for some, _ in weeks for number in some]

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from minigrad.grader.spec import Lesson
 
-lesson = Lesson("01_chain_rule", "Local derivative times what arrives")
+lesson = Lesson("01_chain_rule", "Local derivative times what arrives", on_fast_track=True)

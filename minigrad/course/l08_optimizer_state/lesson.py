@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from minigrad.grader.spec import Lesson
 
-lesson = Lesson("08_optimizer_state", "Who remembers the last step")
+lesson = Lesson("08_optimizer_state", "Who remembers the last step", on_fast_track=True)

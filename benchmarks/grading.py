@@ -80,9 +80,20 @@ def handed_in(folder: Path, course: Path) -> Path:
     return folder
 
 
-def measure(rounds: int) -> list[tuple[str, float, float | None]]:
-    """Return the rows: what, seconds warm, seconds cold or None."""
-    rows: list[tuple[str, float, float | None]] = []
+def largest(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Return the megabytes of the largest process that a command starts, NaN where not known."""
+    code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], capture_output=True); "
+    code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
+    )  # fmt: skip
+    return float(done.stdout) / 1024 if sys.platform == "linux" else float("nan")
+
+
+def measure(rounds: int) -> list[tuple[str, float, float | None, float | None]]:
+    """Return the rows: what, seconds warm, seconds cold or None, megabytes or None."""
+    rows: list[tuple[str, float, float | None, float | None]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = course(Path(name) / "course")
         test = Path(name) / "other" / "test_nothing.py"
@@ -91,13 +102,15 @@ def measure(rounds: int) -> list[tuple[str, float, float | None]]:
         here = {"MINIGRAD_CACHE": str(Path(name) / "cache")}
         without = median([*PYTEST, "-p", "no:minigrad_grader"], test.parent, here, rounds)
         with_plugin = median(PYTEST, test.parent, here, rounds)
-        rows.append(("pytest's start, without the plugin", without, None))
-        rows.append(("pytest's start, with the plugin, another project", with_plugin, None))
-        rows.append(("the walls around a process", walls(rounds), None))
+        rows.append(("pytest's start, without the plugin", without, None, None))
+        other = "pytest's start, with the plugin, another project"
+        rows.append((other, with_plugin, None, None))
+        rows.append(("the walls around a process", walls(rounds), None, None))
 
         def row(what: str, command: list[str]) -> None:
             cold = seconds(command, folder, {"MINIGRAD_CACHE": str(Path(name) / what / "cold")})
-            rows.append((what, median(command, folder, here, rounds), cold))
+            warm = median(command, folder, here, rounds)
+            rows.append((what, warm, cold, largest(command, folder, here)))
 
         row("one plain exercise, `minigrad check 01.chain`", [*MINIGRAD, "check", "01.chain"])
         row("one engine exercise, `minigrad check 07.hvp`", [*MINIGRAD, "check", "07.hvp"])
@@ -119,11 +132,12 @@ def main() -> int:
     options = parser.parse_args()
     machine = describe()  # before the load is ours
     rows = measure(options.rounds)
-    lines = ["| what | warm | cold |", "|---|---:|---:|"]
+    lines = ["| what | warm | cold | largest process |", "|---|---:|---:|---:|"]
     lines += [
         f"| {what} | {f'{warm:.2f} s' if warm > 0.1 else f'{1000 * warm:.1f} ms'} "
-        f"| {'–' if cold is None else f'{cold:.1f} s'} |"
-        for what, warm, cold in rows
+        f"| {'–' if cold is None else f'{cold:.1f} s'} "
+        f"| {'–' if megabytes is None else f'{megabytes:.0f} MB'} |"
+        for what, warm, cold, megabytes in rows
     ]
     note = (
         f"{in_words(machine)}. Medians of {options.rounds} processes, start included; "

@@ -59,16 +59,22 @@ def run(options: argparse.Namespace) -> int:
     with strangers.kernels_for(user) as kernels:
         kept = None if keep and not is_closed else kernels
         server = Server(kernels=kept, jailed=bool(options.jail), user=user)
+        following = server
         try:
             for one in handed:
-                row, server = grade_one(one, book, server)
                 if server.jailed:  # what one file does inside ends with it
-                    server = fresh(server)
+                    following = server.another()
+                    following.start()  # while this one is graded
+                row, server = grade_one(one, book, server)
+                if server.jailed:
+                    server.close()
+                    server = following
                 book.rows.append(row)
                 print(book.line(row, max(width, 11), style), file=table, flush=True)
                 write(book, options, of_many=len(handed) > 1)
         finally:
             server.close()
+            following.close()
     print("\n".join(book.summary()), file=table)
     if options.jail:
         print("each file ran in a jail of bubblewrap's", file=table)
@@ -145,7 +151,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
 def fresh(server: Server) -> Server:
     """Close a server and return a new one of its kind."""
     server.close()
-    return Server(kernels=server.kernels, jailed=server.jailed, user=server.user)
+    return server.another()
 
 
 def reasons(file: str, result: Result) -> list[str]:

@@ -152,6 +152,22 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Start the fork server before its first worker is wanted; that one waits less."""
+        with self._lock:
+            if self.fork and self._control is None:
+                self._start()
+
+    def another(self) -> Server:
+        """Return a new server of the same kind."""
+        return Server(
+            fork=self.fork,
+            user=self.user,
+            kernels=self.kernels,
+            jailed=self.jailed,
+            walled=self.walled,
+        )
+
     def new_folder(self) -> str:
         """Return an empty folder for one worker, so that no other sees its files."""
         folder = tempfile.mkdtemp(prefix=WORKER_FOLDER, dir=self.folder if self.jailed else None)

@@ -7,8 +7,8 @@
 #
 # A lesson repeats five things: a question, a guess, a run, a picture, an explanation. Your own code
 # goes into a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter.
-# When the engine runs for the first time on a machine, it compiles its kernels, which takes some
-# seconds, and keeps them.
+# When minigrad's engine runs for the first time on a machine, it compiles its kernels and keeps
+# them; this takes some seconds.
 
 # %% tags=["live"]
 from minigrad.course import watch
@@ -75,8 +75,8 @@ plt.show()
 # direction to change the numbers of the network. After it, each of these numbers has a *gradient*:
 # by how much the loss grows when this one number grows. How can one call find thousands of slopes?
 #
-# Here are two pictures of what happens inside. You will understand every box of the first after
-# lesson 02, and every step of the second after lesson 06.
+# Here are two pictures of what happens inside. After lesson 02 you will understand every box of the
+# first, and after lesson 06 every step of the second.
 
 # %%
 loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
@@ -98,12 +98,13 @@ mg.viz.memory(timeline)
 # %% [markdown]
 # **What to see.** The upper part shows the bytes in use during one training step. They grow while
 # the network computes, because values are kept for the way back. During `backward()` the total does
-# not fall at first: it frees these values one by one, but it needs memory for gradients at the same
-# time. At the end, memory is higher than before by the gradients, one number for each number of the
-# network. In the lower part, each bar is one piece of memory, from left (taken) to right (freed).
+# not fall at first: `backward()` frees these values one by one, but at the same time it needs
+# memory for gradients. At the end, more memory is in use than before, because the gradients stay:
+# one number for each number of the network. In the lower part, each bar is one piece of memory,
+# from left (taken) to right (freed).
 #
-# In this course you write each part of this yourself. It begins with the slope of one function,
-# when all that you can do is call the function.
+# In this course you write each part of this yourself. The course begins with the slope of one
+# function, when all that you can do is call the function.
 
 # %% [markdown]
 # ## 2. The run loop: write, check, read, repair
@@ -131,14 +132,14 @@ check("00.hello")
 # Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
 # saved file in a process of its own, so nothing that you write can hang or break this notebook. In
 # a terminal, `minigrad check 00.hello` does the same; `pytest exercises` grades all exercises. If
-# you are stuck, `hint("00.hello")` gives one of three hints. Hints cost nothing.
+# you are stuck, `hint("00.hello")` gives the next of three hints. Hints cost nothing.
 
 # %% [markdown]
 # ## 3. A slope from two values
 #
 # Take `tanh`, a function in many networks, and ask for its slope at 0.7. Calculus gives the answer:
-# $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then you can change
-# its input a little, a *nudge* to both sides, and see how its value changes:
+# $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then you can *nudge*
+# its input, a little to each side, and see how its value changes:
 #
 # $$f'(x) \approx \frac{f(x + \varepsilon) - f(x - \varepsilon)}{2\varepsilon}$$
 #
@@ -166,9 +167,9 @@ scrub(
 check("00.central_difference")
 
 # %% [markdown]
-# While you try things out, `check(mine.central_difference)` runs the same checks on the function
-# that is loaded *in this notebook*: you see what it prints, and a debugger can stop inside it. It
-# earns no points.
+# While you try things out, you can also load your file into this notebook, as `mine` in the next
+# cell. Then `check(mine.central_difference)` runs the same checks on the function that is loaded
+# *here*: you see what it prints, and a debugger can stop inside it. Such a check earns no points.
 
 # %%
 needs("00.central_difference")  # says in one line what to solve, if you have skipped it
@@ -184,9 +185,9 @@ print("calculus:  ", df(0.7))
 # In the picture, a smaller `eps` was better. So why not take `eps = 1e-15`?
 #
 # **Predict first.** Which `eps` gives the smallest error if all numbers are float64 (16 digits)?
-# And if they are float32 (7 digits), the type in which networks are trained? Run each cell and type
-# a number such as `1e-8`. Nobody grades a prediction; from a wrong one you learn most. The verdict
-# stays hidden until you have answered.
+# And if they are float32 (7 digits), the type in which this network was trained? Run each cell and
+# type a number such as `1e-8`. Nobody grades a prediction; you learn most from a wrong one. The
+# verdict stays hidden until you have answered.
 
 # %% tags=["prediction"]
 best64 = predict("00.best_eps_float64", "Which eps is best in float64?")
@@ -372,9 +373,11 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The cost of nudging grows with the network. The cost of `backward()` is a few
-# runs, for any number of numbers. Deep learning depends on this, and the rest of this course shows
-# how it is possible. Nudging still has one important use: it *checks* gradients.
+# **What to see.** Counted in runs, the cost of nudging grows with the network. The cost of
+# `backward()` stays at a few runs, however many numbers there are. (It was measured for this
+# network only; the flat line continues it to other sizes.) Deep learning depends on this, and the
+# rest of this course shows how it is possible. Nudging still has one important use: it *checks*
+# gradients.
 
 # %% [markdown]
 # ## 6. Bug hunt
@@ -396,10 +399,10 @@ for at in (0.0, 0.5, 3.0, 100.0):
 check("00.slope")
 
 # %% [markdown]
-# > **Real bug: a check that cannot fail.** In a copy from 2025 of a well-known course's exercises
-# > on backpropagation, a test compared the learner's gradient with the right one by
-# > `assert_allclose(x, y, 0, e)`. The third and fourth arguments are *tolerances*; with `e` = 2.7
-# > as an absolute tolerance, a gradient of all zeros passes:
+# > **Real bug: a check that cannot fail.** In a 2025 copy of a well-known course's exercises on
+# > backpropagation, a test used `assert_allclose(x, y, 0, e)` to compare the learner's gradient
+# > with the right one. The third and fourth arguments are *tolerances*, relative and absolute. With
+# > `e` = 2.7 as the absolute tolerance, a gradient of all zeros passes if the right one is small:
 
 # %%
 gradient_of_exp = np.exp(np.array([-1.0, 0.0, 0.9]))
@@ -414,9 +417,10 @@ print("all zeros pass for", gradient_of_exp.round(2))
 # %% [markdown]
 # ## Where you are
 #
-# - Two calls of a function give its derivative, with an error that has a smallest value: truncation
-#   against rounding.
-# - It costs two runs for each number. `backward()` costs a few runs for all of them.
+# - Two calls of a function give its derivative, with an error that cannot be made as small as you
+#   like: truncation against rounding.
+# - A gradient by nudging costs two runs for each number. `backward()` costs a few runs for all of
+#   them.
 # - A gradient that matters is *checked* by differences, in float64.
 #
 # **Next:** lesson 01, `minigrad lab 01`. `backward()` needs only one rule, which you learned at

@@ -6,7 +6,7 @@
 # minigrad trains real digits with *your* derivative in its engine. Next: lesson 02, the graph.
 #
 # Your code goes into `exercises/01_chain_rule.py`. The first time the engine computes something on
-# a machine, it compiles its kernels, which takes some seconds, and keeps them.
+# a machine, it compiles its kernels and keeps them; this takes some seconds.
 
 # %% tags=["live"]
 from minigrad.course import watch
@@ -72,9 +72,9 @@ scrub(
 
 # %% [markdown]
 # **What to see.** At step 6 the first gradient appears. It is 1, because it is the slope of the
-# output with respect to itself. Then each box turns the red number at its output into one at its
-# input. The last red number, at the far left, is the slope of the whole. Compare it with the method
-# of lesson 00:
+# output with respect to itself. Then each box turns the red number at its output into the red
+# number at its input. The last red number, at the far left, is the slope of the whole. Compare it
+# with the method of lesson 00:
 
 
 # %%
@@ -96,8 +96,8 @@ print("nudging, two runs:          ", (whole(0.5 + 1e-5) - whole(0.5 - 1e-5)) / 
 # forward pass. It returns the gradient for each of its inputs. For a product $y = a \cdot b$, the
 # slope with respect to $a$ is $b$, and the slope with respect to $b$ is $a$.
 #
-# **Predict.** `y = x * x` at `x = 3`, and `dy = 1`. `mul_backward(1, 3, 3)` returns two numbers.
-# What is the gradient of `x`?
+# **Predict.** `y = x * x` at `x = 3`, and `dy = 1`. Then `mul_backward(dy, a, b)` is
+# `mul_backward(1, 3, 3)`, and returns two numbers. What is the gradient of `x`?
 
 # %% tags=["prediction"]
 twice = predict("01.square", "What is the gradient of x in y = x * x at x = 3?")
@@ -149,8 +149,8 @@ plt.show()
 
 # %% [markdown]
 # > **Real bug: only ones.** At the end of 2025, the test for the backward functions of TinyTorch, a
-# > framework for teaching, called each of them with `dy = 1`, and with nothing else. Such a test
-# > cannot see this bug:
+# > framework for teaching, called each of them with `dy = 1`, and never with another `dy`. Such a
+# > test cannot see this bug:
 
 
 # %%
@@ -208,10 +208,10 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** With flat stages (blue), the slope shrinks from the start. With steep ones it
-# grows, until the values reach the flat ends of `tanh`; from there on it shrinks even faster. The
-# slope of a deep network is a long product. Initialisation, normalisation and residual connections
-# keep it near 1.
+# **What to see.** With flat stages (blue), the slope shrinks from the start. With stages of slope 1
+# (orange), it stays near 1. With steeper ones it grows, until the values reach the flat ends of
+# `tanh`; from there on it shrinks even faster. The slope of a deep network is a long product.
+# Initialisation, normalisation and residual connections help to keep it near 1.
 
 # %% [markdown]
 # ## 4. From which end?
@@ -226,8 +226,9 @@ plt.show()
 # - **Reverse mode** carries the gradient of *one output* back through all stages. A pass gives one
 #   row: what all inputs do to this output.
 #
-# **Predict.** The network of lesson 00 has 9,610 numbers to adjust, and one loss. How many times
-# cheaper is reverse mode?
+# **Predict.** The network of lesson 00 has 9,610 numbers to adjust, and one loss. When it is
+# trained, these numbers are the inputs: their slopes are wanted. For a network as above with 9,610
+# inputs and one output, how many times cheaper is reverse mode?
 
 # %% tags=["prediction"]
 cheaper = predict("01.cheaper", "How many times cheaper is reverse mode for 9,610 and 1?")
@@ -351,8 +352,8 @@ for op, n_calls in calls.items():
     print(light(f"01.{op}_backward", mine=my_losses, reference=losses, calls=n_calls))
 
 # %% [markdown]
-# What happens if a derivative is wrong, for example because it ignores the `dy` that arrives? There
-# is no error and no warning, but the loss shows it:
+# What happens if a backward function is wrong, for example because it ignores the `dy` that
+# arrives? There is no error and no warning, but the loss shows it:
 
 # %%
 needs("01.mul_backward")
@@ -414,8 +415,8 @@ print("reverse, dy @ J:    what all inputs do to one output  ", (dy @ jacobian).
 # ## Where you are
 #
 # - A backward function returns *local derivative × what arrives*, for each input.
-# - Each local derivative is computed at the *input* of its operation, so the forward pass must keep
-#   something.
+# - Each local derivative depends on the *input* that its operation had, so the forward pass must
+#   keep that input, or the output where that is enough, as for `tanh`.
 # - Reverse mode costs one pass for each output, and a loss is one output. So one pass gives all
 #   slopes.
 #

@@ -3,8 +3,8 @@
 #
 # **You need** lesson 01: a backward function is *local derivative × what arrives*. **It takes**
 # about 90 minutes. **At the end** you have written the walk that `backward()` takes through a
-# network, know why it sorts before it walks, and minigrad trains digits along *your* order. Next:
-# lesson 03, cycles in a graph.
+# network, know why the engine sorts before it walks, and minigrad trains digits along *your* order.
+# Next: lesson 03, cycles in a graph.
 #
 # Your code goes into `exercises/02_graph.py`.
 
@@ -109,10 +109,11 @@ hasty.reveal(hurried, factor=1.001)
 # error, and the gradient is half of what it should be. On the right, `a` waits until both of its
 # consumers have sent, and then runs *once*, with 24.
 #
-# So the rule is: **a node runs when all of its consumers have run.** Its `dy` is complete then.
+# So the rule is: **a node runs when all of its consumers have run.** Its `dy` is complete then. (A
+# consumer that does not lead to the result, such as a value that you only print, does not count.)
 #
-# Watch the engine keep it, on its own nodes. Go on with ▶, back with ◀; after a click the arrow
-# keys work, too. Point at a box to see its line of code.
+# Watch the engine keep this rule, on its own nodes. Go on with ▶, back with ◀; after a click the
+# arrow keys work, too. Point at a box to see its line of code.
 
 # %%
 x = mg.variable(2.0, requires_grad=True, name="x")
@@ -122,18 +123,18 @@ c = a * b
 mg.viz.graph(c).play()
 
 # %% [markdown]
-# **What to see.** First the values go down, then the gradients come up along the dashed arrows. On
-# each way stands its local derivative, as in lesson 01, and below it what was sent. The `dy` of
-# `mul #1`, our `a`, is 12 for one step, and the node does not run yet: `mul #2` has still to send.
-# Two ways lead up to `x`, since it is both factors of the first product, and each brings 48.
+# **What to see.** First the values go down, then the gradients come up along the dashed arrows.
+# Each way shows its local derivative, as in lesson 01, and below it what was sent. The `dy` of `mul
+# #1`, our `a`, is 12 for one step, and the node does not run yet: `mul #2` still has to send. Two
+# ways lead up to `x`, since it is both factors of the first product, and each brings 48.
 
 # %% [markdown]
 # ## 2. An order in which every node is ready
 #
-# An engine does not make nodes wait. It sorts them first, so that the next one is always ready. In
-# a **topological order**, every node is placed after all of its inputs. Read from its end, every
-# node comes after all of its consumers. Such an order exists if the graph has no cycle, and usually
-# there are several.
+# No node has to wait if the engine sorts them all first, so that the next one is always ready. In a
+# **topological order**, every node is placed after all of its inputs. If you read the order from
+# its end, every node comes after all of its consumers. Such an order exists if the graph has no
+# cycle, and usually there are several.
 #
 # **Write** `topo_order`. All that you need from a node is `node.inputs`. Three things make it
 # interesting: many paths may lead to a node, but the list has it once; an input may be None; and a
@@ -163,9 +164,10 @@ plt.show()
 # %% [markdown]
 # ## 3. Your order runs the engine
 #
-# Now a real network. Its blocks are *residual*: each adds something to its input,
-# `h = h + tanh(block(h))`, so every `h` has two consumers. `mg.use` puts your function into the
-# engine in place of its own: each `loss.backward()` calls it with the root of that step's graph.
+# Now a real network. Its blocks are *residual*: each adds something to its input, `h = h +
+# tanh(block(h))`, so every `h` that enters a block has two consumers. `mg.use` puts your function
+# into the engine in place of its own: each `loss.backward()` calls it with the *root* of that
+# step's graph, the node of the loss.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -243,7 +245,8 @@ plt.show()
 # **What to see.** The upper picture shows the engine's own nodes, in the list that your function
 # returned: all arrows point to the right. Two arrows lead to each `add`: a short one from the
 # block, and a long one that jumps over the block. In the lower picture the two loss curves are the
-# same. All right orders give the same result, because every node gets the same sum.
+# same. Every right order gives the same result, up to rounding, because every node gets the same
+# sum.
 
 # %%
 needs("02.topo_order")
@@ -290,8 +293,8 @@ for mine_leaf, its_leaf in zip(leaves, engine_leaves, strict=True):
 # > **Real bug: no order at all.** In March 2024, a pull request to micrograd, the small engine from
 # > which many people learned all this, proposed to leave out the sort
 # > ([karpathy/micrograd#64](https://github.com/karpathy/micrograd/pull/64)): run a node, then
-# > recurse into each of its inputs. On trees this is right, and its author had tried trees.
-# > Somebody found a counterexample in the discussion: `a = 1; b = a + a; c = b + b`. Here it is:
+# > recurse into each of its inputs. On trees this is right, and its author had tried trees. In the
+# > discussion, somebody gave a counterexample: `a = 1; b = a + a; c = b + b`. Here it is:
 
 
 # %%
@@ -321,8 +324,9 @@ print(f"c = 4a, but this walk gives a the gradient {wrong[a]}")
 # %% [markdown]
 # ## 5. How many ways lead to a leaf?
 #
-# Suppose that each share is passed on alone. Then the walk goes down *every path* from the root. In
-# a chain there is one path. In `y = y + y`, done n times, every step doubles the number of paths.
+# Suppose that each share is passed on alone. Then the walk goes down *every path* from the root; it
+# is called *naive* below. In a chain there is one path. In `y = y + y`, done n times, every step
+# doubles the number of paths.
 #
 # **Predict.** `y = y + y`, thirty times. How many visits, of all nodes together, does such a walk
 # make? (A sorted walk makes 31.)
@@ -403,7 +407,7 @@ print(f"60 steps, at a billion visits a second: {years:.0f} years. Sorted: {once
 # **What to see.** Straight lines on a logarithmic axis: the naive walk doubles with each step. A
 # residual block doubles the paths as `y + y` does, because the gradient can pass through it or
 # around it. The dotted lines are the walks along an order: each step adds the same few nodes.
-# Without sorting, nobody could train a deep network.
+# Without such an order, nobody could train a deep residual network.
 #
 # The number of paths is itself a *gradient*: a backward pass in which each slope is 1 counts the
 # paths. `count_visits` and `backward` are one algorithm.
@@ -448,9 +452,8 @@ print(f"the engine, 10,000 operations deep: gradient {deep.grad.item():.4f}, e i
 # easily that deep. So your `topo_order` had to keep a stack of its own.
 #
 # > **Real bug: a test that cannot fail.** A test of an order has to be written with care, too. In a
-# > copy of 2025, the test of a well-known course (ARENA) compares the learner's order with the
-# > expected one, node by node, as follows. (The check of your function compares the *lengths*
-# > first.)
+# > 2025 copy of a well-known course (ARENA), a test compares the learner's order with the expected
+# > one, node by node, as follows. (The check of your function compares the *lengths* first.)
 
 
 # %%
@@ -490,9 +493,10 @@ axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[],
 plt.show()
 
 # %% [markdown]
-# **What to see.** No arrow points to the left, and so it is for every tree. Change the graph in
-# this cell until an arrow turns red that does not begin at a leaf. That graph is a counterexample;
-# there is one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
+# **What to see.** No arrow points to the left, and this holds for every tree. Change the graph in
+# the cell above until an arrow that does not begin at a leaf turns red. (A leaf passes nothing on,
+# so it may come early.) That graph is a counterexample; there is one in this lesson. Write it into
+# `counterexample`, then repair `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")
@@ -504,7 +508,7 @@ check("02.hasty_order")
 # such an order. OneFlow and PyTorch first *count*, for each node, how many consumers have yet to
 # send; a node is ready when its count is zero (this is Kahn's algorithm, of 1962). minigrad gives
 # each node a serial number when the node is made. An input is always older than its consumer, so
-# sorting by number is enough. Yours probably searches in depth.
+# sorting by number is enough. Your `topo_order` probably searches depth first ("in depth" below).
 
 
 # %%

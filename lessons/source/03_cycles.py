@@ -64,18 +64,18 @@ loop.reveal("yes" if newer else "no")
 # **What to see.** There are six nodes in a row, and no arrow leads back to the beginning. `h = ...`
 # does not change a value: it makes a new value and gives it an old name. The *program* repeats a
 # line; the graph is **unrolled**. PyTorch unrolls in the same way. (Nodes are numbered as they are
-# made; the cell counted nodes that have an input newer than themselves.)
+# made; the cell counted edges that lead to a newer node.)
 #
 # If each operation makes a new node, the recorded graph *cannot* have a cycle. A node is made after
-# its inputs, so each edge leads to an older node, and a path to ever older nodes never returns to
-# where it began. Engines rely on this; most never check it.
+# its inputs. An edge goes from a node to an input, so it leads to an older node, and a path to ever
+# older nodes never returns to where it began. Engines rely on this; most never check it.
 
 # %% [markdown]
 # ## 2. One line of clever code
 #
-# This is true as long as each operation makes a new node. An operation that works *in place*
-# replaces a value. If its author also reuses the node, an old node gets a new input, and that can
-# make a cycle.
+# There can be no cycle as long as each operation makes a new node. An operation that works *in
+# place* replaces a value. If its author also reuses the node, an old node gets a new input, and
+# that can make a cycle.
 #
 # > **Real bug: its own ancestor.** The sort in micrograd keeps a set of nodes that it has seen, and
 # > assumes that there is no cycle. Nothing checks this, and an issue about it has been open since
@@ -137,7 +137,7 @@ own_ancestor.reveal(factor.grad, factor=1.001)
 
 # %% [markdown]
 # `x` is its own input. The set of seen nodes ends the walk, so the engine gives an answer, but a
-# wrong one: it uses the new value of `x` and not the old one, and it adds a gradient to itself. A
+# wrong one: it uses the new value of `x` and not the old one, and `x` sends a gradient to itself. A
 # set of seen nodes is no test for cycles; it only hides them.
 #
 # How is it done right? minigrad's own in-place operations make a new node, and the Variable takes
@@ -208,8 +208,8 @@ print("in the picture:", " -> ".join(names[node] for node in mine.find_cycle(los
 
 # %% [markdown]
 # Is black needed at all? Grey alone gives the *right* answer: a search that remembers only the
-# present path finds every cycle, and no false one. The next cell measures what such a search costs
-# on `y = y + y`, where two edges lead from each node to the one before.
+# current path finds a cycle whenever there is one, and never a false one. The next cell measures
+# what such a search costs on `y = y + y`, where two edges lead from each node to the one before.
 #
 # **Predict.** `y = y + y`, 16 times, has 32 edges. How often does the search look at an edge,
 # without black?
@@ -258,9 +258,9 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The cost doubles with each step, as in lesson 02, for the same reason: without
-# black, the search follows every path to its end. Grey makes the search *right*, black makes it
-# *fast*.
+# **What to see.** With grey only, the cost doubles with each step, as in lesson 02, and for the
+# same reason: without black, the search follows every path to its end. Grey makes the search
+# *right*, black makes it *fast*.
 
 # %% [markdown]
 # ## 4. An error that helps
@@ -283,9 +283,9 @@ except mine.GraphCycleError as error:
     print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# > **Real bug: an untouched stub passes.** The check accepts only a `GraphCycleError`. In a copy of
-# > 2025, the test of a well-known course (ARENA) for this task called the learner's sort on a graph
-# > with a cycle, and accepted *any* exception:
+# > **Real bug: an untouched stub passes.** The check of this lesson accepts only a
+# > `GraphCycleError`. A well-known course, ARENA, has a test for the same task. In a copy from
+# > 2025, it called the learner's sort on a graph with a cycle, and accepted *any* exception:
 
 
 # %%
@@ -387,9 +387,9 @@ draw_losses(
 )
 
 # %% [markdown]
-# **What to see.** The program repeats its loop for the rows of each batch, and your search finds no
-# cycle. Now make a cycle, with the engine's own nodes. Nobody should do this; it is what an
-# operation with the bug of section 2 would do.
+# **What to see.** For each batch, the program loops over the 8 rows of the images, and your search
+# finds no cycle. Now make a cycle, with the engine's own nodes. Nobody should do this; it is what
+# an operation with the bug of section 2 would do.
 
 # %%
 needs("03.find_cycle")
@@ -415,8 +415,8 @@ a.node.edges = (x,)  # as it was before
 # > functions*, without saying which. Both build graphs without cycles, so they need no more, until
 # > somebody's extension makes a cycle.
 #
-# Here are these ways of walking, each in a few lines, on the graph of section 3. (No gradients are
-# computed; the cell only shows which nodes run.)
+# The next cell tries both ways on the graph of section 3, and beside them a set of seen nodes
+# (section 2) and `endless` (section 4). No gradients are computed.
 
 
 # %%
@@ -492,10 +492,10 @@ plt.show()
 # %% [markdown]
 # ## 7. A third meaning of "cycle"
 #
-# So far this lesson had two: the loop of a program, which is no cycle in the graph, and the cycle
-# of a graph, which is an error. There is a third, the **reference cycle** of Python: an object that
-# holds itself, through other objects. It makes no gradient wrong, but it keeps memory until the
-# garbage collector runs.
+# So far the word has had two meanings here: the loop of a program, which is no cycle in the graph,
+# and the cycle of a graph, which is an error. There is a third, the **reference cycle** of Python:
+# an object that holds itself, through other objects. It makes no gradient wrong, but it keeps
+# memory until the garbage collector runs.
 
 # %%
 import gc
@@ -521,7 +521,8 @@ print("after the garbage collector ran:   the node is alive =", tied() is not No
 
 # %% [markdown]
 # minigrad's own graph has no reference cycles: an output holds its node, a node holds its inputs,
-# and nothing points the other way. In lesson 06 you look for those that people make themselves.
+# and nothing points the other way. In lesson 06 you look for those that people make in their own
+# code.
 
 # %% [markdown]
 # ## 8. Bug hunt
@@ -552,7 +553,7 @@ check("03.recurrent")
 # ## Where you are
 #
 # - A loop in a program is unrolled: no cycle. In a cycle, a node depends on itself; only an
-#   operation that reuses a node can make one.
+#   operation that reuses a node can make a cycle.
 # - Meeting a node twice proves nothing. Meeting an *open* node does.
 # - Engines that count, or keep a set of seen nodes, name no cycle: they leave gradients out,
 #   compute wrong ones, or stop without saying where. A good error names the path.

@@ -75,8 +75,8 @@ plt.show()
 # shape of the bias again, not the shape of the batch.
 #
 # NumPy can stretch any axis, not only rows. It writes the two shapes below each other, aligned at
-# their *right* ends. It adds the axes that are missing in front, and it copies along every axis of
-# length 1:
+# their *right* ends. In front, it adds the axes that are missing. And it copies along each axis of
+# length 1 where the other shape is longer. Here `g` is the gradient that comes back:
 #
 # ```
 #            g   (8, 4, 3)
@@ -84,8 +84,9 @@ plt.show()
 # its gradient      (1, 3)     each entry was copied 32 times: summed over both axes
 # ```
 #
-# **Write** `unbroadcast`. PyTorch has it as `Tensor.sum_to_size`. Every operation that broadcasts
-# needs it in its backward pass, so an engine does it in one place for all of them.
+# **Write** `unbroadcast`, which sums a gradient back into the shape of its operand. PyTorch has it
+# as `Tensor.sum_to_size`. Every operation that broadcasts needs it in its backward pass, so an
+# engine does it in one place for all of them.
 
 # %% tags=["exercise"]
 check("04.unbroadcast")
@@ -192,11 +193,11 @@ for name, add_up in (("sharing", sharing), ("yours", mine.accumulate)):
     print(f"{name:>8}: dx = {grads['x']}, dy = {grads['y']}")
 
 # %% [markdown]
-# The gradient of `x` is right both times. With `sharing`, the gradient of `y` is wrong, although
-# nothing was added to it. There is no error and no warning, and a test that uses each input once
-# never sees the bug. Today OneFlow's engine copies the first gradient, and the comment beside that
-# line names the issue. PyTorch and minigrad keep the first array only where they know that nobody
-# else holds it.
+# The gradient of `x` is right both times. With `sharing`, the gradient of `y` is wrong, although no
+# second gradient arrived for it. There is no error and no warning, and a test that uses each input
+# once never sees the bug. Today OneFlow's engine copies the first gradient, and the comment beside
+# that line names the issue. PyTorch and minigrad keep the first array only where they know that
+# nobody else holds it.
 #
 # ## 3. Sums over time
 #
@@ -252,9 +253,10 @@ plt.show()
 # like a ball that rolls without friction. The loss overshoots and swings. Yet the network learns
 # something, which makes the bug hard to see: nothing crashes, and the numbers are only worse.
 #
-# And this is what it is good for. A batch that does not fit in memory can come in pieces. Each
-# piece gets its own `backward()`, the gradients add up in `.grad`, and one step follows at the end.
-# It needs the memory of one piece only. The engine's own counters say how much that is:
+# And this is what sums over time are good for. A batch that does not fit in memory can come in
+# pieces. Each piece gets its own `backward()`, the gradients add up in `.grad`, and one step
+# follows at the end. This needs the memory of only one piece. The engine's own counters say how
+# much that is:
 
 # %%
 mg.manual_seed(0)
@@ -291,7 +293,7 @@ print(f"largest difference between the gradients: {apart:.1e} (float32)")
 
 # %% [markdown]
 # **What to see.** Half the rows need about half the memory: most of it holds the values that are
-# saved for the backward pass, one set per row. And the gradient is the same.
+# saved for the backward pass, one set per row. And the gradient is the same, up to rounding.
 #
 # People often get the factor `len(part_x) / len(big_x)` wrong. The loss of a piece is a *mean* over
 # the piece's own rows. The mean over all rows is not the sum of the pieces' means, and not always
@@ -299,6 +301,9 @@ print(f"largest difference between the gradients: {apart:.1e} (float32)")
 #
 # **Predict.** Three rows have the gradients 6, 12 and 36. Their mean is 18. They come as a batch of
 # two and a batch of one, and somebody averages the means of the two batches. What is the result?
+#
+# Then **write** `microbatch_step`: one step along the mean gradient over all rows, from batches
+# that may differ in size.
 
 # %% tags=["prediction"]
 naive = predict("04.naive", "What is the mean of the batch means of (6, 12) and (36)?")
@@ -336,11 +341,11 @@ naive.reveal(float(naive_mean), factor=1.001)
 # and ends the recording in any case, and `release` frees the *graph*, which is everything that was
 # recorded and saved. Every `.grad` stays.
 #
-# **Write** this class: about thirty lines. A `Box` holds a value. Each operation on boxes appends a
-# Node to every tape that records. A tape is in the order of the computation, so it needs no
-# sorting: the backward pass walks it from its end. Yours has one option that MegEngine's has not:
-# `keep_empty_grad` says what an attached parameter gets if the loss does not reach it, None or
-# zeros.
+# **Write** this class: about thirty lines. A `Box` holds a value. While a manager records, it keeps
+# a *tape*, a list of Nodes, and each operation on boxes appends a Node to it. A tape is in the
+# order of the computation, so it needs no sorting: the backward pass walks it from its end. Your
+# class has one option that MegEngine's does not have: `keep_empty_grad` says what an attached
+# parameter gets if the loss does not reach it, None or zeros.
 
 # %% tags=["exercise"]
 check("04.GradManager")
@@ -480,12 +485,12 @@ for name, n_calls in calls.items():
     print(light(f"04.{name}", mine=my_losses, reference=losses, calls=n_calls))
 
 # %% [markdown]
-# What happens with `=` in place of `+=`? This network uses `hidden` twice, in
-# `tanh(hidden) * sigmoid(hidden)`. (Such a factor between 0 and 1 as the sigmoid is called a
-# *gate*.) One of the two gradients of `hidden` gets lost in every step.
+# What happens with `=` in place of `+=`? This network uses `hidden` twice, in `tanh(hidden) *
+# sigmoid(hidden)`. (A factor between 0 and 1, like this sigmoid, is called a *gate*.) One of the
+# two gradients of `hidden` gets lost in every step.
 #
-# **Predict.** How many of the unseen digits does such a network read, in percent? The right engine
-# reads the percentage that the last cell printed.
+# **Predict.** What percentage of the unseen digits does such a network read correctly? With the
+# correct engine, it is the percentage that the last cell printed.
 
 # %% tags=["prediction"]
 lossy = predict("04.lossy", "What percentage is read if one of two gradients gets lost?")
@@ -518,10 +523,10 @@ plt.show()
 lossy.reveal(float(100 * wrong_accuracy), factor=1.05)
 
 # %% [markdown]
-# **What to see.** On the left, the broken engine trains as well as the right one. On the right, the
-# two factors of the same network are swapped: that makes no difference to the right engine, but a
-# large one to the broken engine. Only the gradient that arrives *last* survives. On the left it is
-# the one through `tanh`. On the right it is the one through the gate, which is small: where
+# **What to see.** On the left, the broken engine trains as well as the correct one. On the right,
+# the two factors of the same network are swapped: that makes no difference to the correct engine,
+# but a large one to the broken engine. Only the gradient that arrives *last* survives. On the left
+# it is the one through `tanh`. On the right it is the one through the gate, which is small: where
 # `hidden` is near 0, the slope of the gate is multiplied by a `tanh` near 0. A loss curve is no
 # test of a gradient.
 #
@@ -561,8 +566,8 @@ check("04.train_both")
 # and sums over copies, uses and batches (04). What does an engine need besides? Very little: a
 # class that records, a rule for the matrix product and one for the loss. The next cell puts all of
 # it into one file. It checks each of your functions in the four exercise files, and takes those
-# that pass. A given one stands in for each that does not pass yet, and the file says so. Run the
-# cell again later, and the file has yours.
+# that pass. For a function that does not pass yet, it takes a given one, and the file says so. Run
+# the cell again later, and the file has yours.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
@@ -584,8 +589,8 @@ print(text[text.index("def backward") : text.index("SHAPES = ")].rstrip())
 
 # %% [markdown]
 # Now train it on the digits. The network is that of section 3, with its sigmoid written as a
-# `tanh`. It learns by plain gradient descent, with your `microbatch_step`: each batch comes in two
-# pieces, of 40 rows and of 24. For comparison, minigrad trains the same network from the same
+# `tanh`. It learns by plain gradient descent, with your `microbatch_step`: each full batch comes in
+# two pieces, of 40 rows and of 24. For comparison, minigrad trains the same network from the same
 # numbers, with whole batches.
 
 # %%
@@ -701,9 +706,9 @@ print(f"accuracy {float(said[0]):.1%}; minigrad imported: {said[1]}; NumPy impor
 # - Means do not add up to means: weigh each piece by its rows.
 # - A gradient of None and a gradient of zeros are different, and optimizers treat them differently.
 #
-# **Next:** lesson 05. If two hold the same array, one of them can write to it, and the other sees
-# the change. When do two Variables share their memory, and when their graph? What do `clone` and
-# `detach` do about either?
+# **Next:** lesson 05. If two Variables hold the same array, one of them can write to it, and the
+# other sees the change. When do two Variables share their memory, and when their graph? What do
+# `clone` and `detach` do about either?
 
 # %%
 from minigrad.course.predictions import summary

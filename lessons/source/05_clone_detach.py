@@ -4,7 +4,7 @@
 # **You need** lesson 04, or to know what a gradient and a graph are. **It takes** about 165
 # minutes; after section 4 is a good place for a break. **At the end** you know what `detach`,
 # `clone`, a copy and a view share, you have written a copy-on-write buffer, and it runs under
-# minigrad's clones while digits train. Next: lesson 06, why memory grows.
+# minigrad's clones while a network learns digits. Next: lesson 06, why memory grows.
 #
 # Your code goes into `exercises/05_clone_detach.py`. It works on small objects: a `Box` is like a
 # Variable, but has only a `storage` and a `node`.
@@ -42,7 +42,8 @@ for name, variable in {"h": h, "h.detach()": d, "h.clone()": c, "h[:]": v}.items
     print(f"{name:<12}", variable)
 
 # %% [markdown]
-# When they are printed, only the last word differs. Now write into one of them.
+# When they are printed, only the last word differs, and `h.detach()` has none. Now write into one
+# of them.
 #
 # **Predict.** `h` is `[2, 4, 6]`, and `d = h.detach()`. We add 100 to `d`, in place. What is the
 # first number of `h` then?
@@ -91,7 +92,7 @@ plt.show()
 #
 # - *Whose bytes?* Which memory does it show? That decides who sees a write, and which memory stays
 #   alive.
-# - *Whose history?* Which node made it? That decides where a gradient goes that arrives here.
+# - *Whose history?* Which node made it? That decides where a gradient goes from here.
 
 # %% [markdown]
 # ## 2. `detach` and `clone`, each in two lines
@@ -106,8 +107,8 @@ print(doubled)
 
 # %% [markdown]
 # **Write** `detach`: the same bytes, no history. Then **write** `clone`: bytes of its own, and a
-# history that leads back to the original. For now let `clone` copy at once; in section 5 it copies
-# later.
+# history that leads back to the original. For now let `clone` copy at once; in section 5 you write
+# a buffer that copies later.
 
 # %% tags=["exercise"]
 check("05.detach")
@@ -168,7 +169,7 @@ for name in ("detach", "clone"):
 # %% [markdown]
 # ## 3. The truth table
 #
-# Here are all the ways to get "the same numbers" of `h = x * 2`, and four questions about each:
+# Here are five ways to get "the same numbers" as `h = x * 2`, and four questions about each:
 #
 # 1. *before*: does it have a byte in common with `h`, before anybody writes?
 # 2. *after*: does it still have one, after a write to it?
@@ -332,7 +333,8 @@ interleaved.reveal("yes" if odd_even else "no")
 # %% [markdown]
 # The next cell compares your function with the engine's on pairs of random slices. The engine's
 # `mg.memory.is_alias` is exact up to two axes. Beyond that it sometimes says yes when the answer is
-# no: an exact answer for many axes is a hard problem, and an engine asks before every write.
+# no: an exact answer for many axes is a hard problem, and an engine, which asks before every write,
+# has no time for it.
 
 # %%
 needs("05.is_alias")
@@ -471,8 +473,8 @@ plt.show()
 check("05.CowBuffer")
 
 # %% [markdown]
-# Here are the same steps with your class. The picture is drawn from the arrays that your `read()`
-# returns:
+# Here are the forks, and one write to each of the three, with your class. The picture is drawn from
+# the arrays that your `read()` returns:
 
 # %%
 needs("05.CowBuffer")
@@ -512,9 +514,9 @@ check("05.target_sync")
 # %% [markdown]
 # The example has five states in a row. Each step goes to the left or to the right, by chance, and
 # the right end pays 1. The value of a state is the average payment from there; for the middle state
-# it is 1/2. The online network learns from the target, and is copied into it every 500 steps. In
-# one run each has its own memory. In the other, the target was set up by
-# `target["v"] = online["v"]`.
+# it is 1/2. The trained network, called *online*, learns from the target, and is copied into it
+# every 500 steps. In one run each of the two has its own memory. In the other, the target was set
+# up by `target["v"] = online["v"]`.
 
 # %%
 needs("05.target_sync")
@@ -585,11 +587,12 @@ for (name, p), q in zip(online.named_parameters(), target.parameters(), strict=T
 
 # %% [markdown]
 # The cure was to build an extractor for each network. In minigrad, `online.clone()` makes a frozen
-# copy of the whole network, by copy-on-write. A similar bug is even more common: *keeping the best
-# weights*. In PyTorch, `state_dict()` does not copy: it returns tensors that share the bytes of the
-# parameters, so "the best" weights silently become the last. (One of many repairs is in the code of
-# SHOT, a method for domain adaptation: `best = netF.state_dict()` became a `deepcopy`.) The next
-# cell shows this bug, written with `detach`, beside minigrad's own `state_dict()`, which clones:
+# copy of the whole network, by copy-on-write. A similar bug is even more common, when a program
+# means to *keep the best weights*. In PyTorch, `state_dict()` does not copy: it returns tensors
+# that share the bytes of the parameters, so "the best" weights silently become the last. (One of
+# many repairs is in the code of SHOT, a method for domain adaptation: `best = netF.state_dict()`
+# became a `deepcopy`.) The next cell shows this bug, written with `detach`, beside minigrad's own
+# `state_dict()`, which clones:
 
 # %%
 model = mg.nn.Linear(2, 1)
@@ -694,10 +697,10 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The target is a staircase again, now with real weights: each step down is one
-# `clone()`. The thin lines are the run with your class; they lie on the engine's own. If a
-# buffer did not copy before a write, the staircase would sink towards the online line. The cell
-# above counted the bytes: the frozen layer is cloned each time and never written, so it is never
-# copied.
+# `clone()`. The thin lines are the run with your class; they lie on the engine's own. If a buffer
+# did not copy before a write, there would be no staircase: the target would follow the online line.
+# The cell above counted the bytes: the frozen layer is cloned each time and never written, so it is
+# never copied.
 
 # %%
 needs("05.CowBuffer")
@@ -706,8 +709,9 @@ light("05.CowBuffer", mine=my_losses, reference=losses, calls=calls["write"])
 # %% [markdown]
 # ## 8. Bug hunt
 #
-# At the end of your exercise file, `make_target` sets up a target network of five layers, and
-# copies each in a different way. Its author tested all five ways, and all of them made copies. Yet:
+# At the end of your exercise file, `make_target` sets up a target network of five arrays, which we
+# call layers here, and copies each in a different way. Its author tested all five ways, and all of
+# them made copies. Yet:
 
 # %%
 mine = load("05")
@@ -736,7 +740,7 @@ check("05.make_target")
 
 # %% [markdown]
 # PyTorch has the same trap under other names: `x.contiguous()`, `x.float()`, `x.to(device)` and
-# `x.reshape(...)` return the same bytes if there is nothing to do, and otherwise a copy. `clone()`
+# `x.reshape(...)` return the same bytes if no copy is needed, and otherwise a copy. `clone()`
 # always copies. If you need a copy, call a function that always makes one.
 
 # %% [markdown]

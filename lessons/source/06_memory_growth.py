@@ -3,9 +3,9 @@
 #
 # **You need** lesson 05: what a Storage, a view and `detach()` are. **It takes** about 200 minutes,
 # in two sittings: sections 1 to 3, then 4 to 6. **At the end** you can say of any growing loop what
-# grows, and who holds it; you have written the check that saved values were not overwritten,
-# `no_grad`, and a copy of a model for evaluation; and minigrad trains digits with *your* guard.
-# Next: lesson 07, functions of your own.
+# grows, and who holds it; you have written `no_grad`, a copy of a model for evaluation, and the
+# check that no saved value was overwritten; and minigrad trains digits with *your* check. Next:
+# lesson 07, functions of your own.
 #
 # Your code goes into `exercises/06_memory_growth.py`. This lesson measures counts of nodes and
 # bytes, not seconds.
@@ -64,8 +64,8 @@ def watch(advance, steps=20):
 
 
 # %% [markdown]
-# In each step, 32 rows go through a hidden layer of 8096 float32 numbers, which is close to one
-# MiB.
+# In each step, 32 rows go through a hidden layer, and each row becomes 8096 float32 numbers. All
+# rows together take close to one MiB.
 #
 # **Predict.** After 20 steps of `h = network(h)`: how many MiB have the nodes of the graph saved?
 # `relu` needs to know where its output is positive, and the second `Linear` needs its input, which
@@ -151,12 +151,13 @@ mg.viz.graph(h)
 # > process, which is swept *only inside* `backward()`. There the second loop grows, too, until some
 # > backward comes. And Burn had real leaks besides: before
 # > [#3957](https://github.com/tracel-ai/burn/pull/3957), a simple regression left some 343,000 tiny
-# > graphs behind, and 8 after it. Others were found later
+# > graphs behind; since then, it leaves 8. Other leaks were found later
 # > ([#4039](https://github.com/tracel-ai/burn/pull/4039));
 # > [#4970](https://github.com/tracel-ai/burn/issues/4970) was open when this was written.
 # >
-# > So in Burn a call of `backward()` frees memory. Here and in PyTorch dropping the output does,
-# > and a `backward()` that is called only to free memory adds to every `.grad`.
+# > So in Burn it takes a `backward()` to free a graph that was dropped. Here and in PyTorch,
+# > dropping the output is enough, and a `backward()` that is called only to free memory adds to
+# > every `.grad`.
 # >
 # > Do not argue whether something is a leak. **Count.**
 
@@ -189,9 +190,9 @@ mg.viz.memory(step)
 # begins higher still: it needs memory for its own gradients while all saved values are there, so
 # the peak lies in it. Then memory falls slowly, as each node frees what it saved. It does not
 # return to where it began, because the gradients of the weights stay. In the lower part, each bar
-# is a buffer from its allocation to its release. The outputs of `tanh` are kept until their own
-# backward, so the first layer's lives longest. The outputs of `linear` are freed at once, because
-# no derivative needs them.
+# is a buffer from its allocation to its release. The output of each `tanh` is kept until the
+# backward of that `tanh`, so the first one lives longest. The outputs of `linear` are freed at
+# once, because no derivative needs them.
 
 # %%
 scrub(
@@ -269,9 +270,9 @@ summed.reveal({(1, 0): "nodes", (0, 1): "bytes", (1, 1): "both"}.get(tuple(grown
 # after days. (In a loop without `backward()`, such as one that only measures the loss on held-out
 # data, the saved values stay as well, and the leak is fast.)
 #
-# A program can hold on to a graph in three ways: by a chain, a list or a cycle of objects. Each of
-# these three small loops calls `backward()` properly, and then keeps its loss in one of the three
-# ways:
+# A program can hold on to a graph in three ways: by a chain, a list or a cycle of objects. The
+# small loop below calls `backward()` properly, and then keeps its loss in one of the three ways, or
+# (for comparison) not at all:
 
 
 # %%
@@ -321,8 +322,9 @@ plt.show()
 # climb to any height, and a full GPU does not make Python start one. That is why the exercises here
 # ask for a loop that is flat *without* `gc.collect()`.
 #
-# One more such list: a notebook keeps in `Out` whatever the last line of a cell shows. If a cell
-# ends with a bare `loss`, its graph lives as long as the notebook's kernel.
+# There is one more list to know of: a notebook keeps in `Out` whatever the last line of a cell
+# shows. If a cell ends with a bare `loss`, the graph of that loss lives as long as the notebook's
+# kernel.
 #
 # Finding leaks by hand is tedious. `assert_no_growth` compares before and after, and names the
 # operations and lines of the nodes that survived:
@@ -406,10 +408,10 @@ check("06.bump_version")
 check("06.check_saved")
 
 # %% [markdown]
-# Now put it into the engine. In the network below, `tanh`, `sigmoid`, their product and two
-# `Linear` save what they need. The optimizer writes into the weights in place after each step, so
-# their versions change throughout the training. The engine calls your `check_saved` before each
-# node's backward.
+# Now put your check into the engine. In the network below, `tanh`, `sigmoid`, their product and two
+# `Linear` save what they need. After each backward, the optimizer writes into the weights in place,
+# so the weights' versions change throughout the training. The engine calls your `check_saved`
+# before each node's backward.
 
 
 # %%
@@ -508,8 +510,8 @@ check("06.no_grad")
 
 # %% [markdown]
 # Why are generators hard? The body of a generator and its caller take turns. The next cell watches
-# the flag on both sides, for your class and for a wrong one, which puts the whole generator into
-# one block:
+# the flag on both sides, for your class and for a wrong decorator, which puts the whole generator
+# into one block:
 
 # %%
 needs("06.no_grad")
@@ -580,9 +582,10 @@ network = network.train()
 # `eval()` changes what layers like Dropout *do*, but it does not stop the recording. `no_grad`
 # stops the recording, but Dropout still drops. An evaluation needs both, and afterwards the model
 # must be as it was: frozen layers frozen, and each module in the mode that it had. `model.valid()`
-# does all of this; its name is from Burn. (PyTorch has no such method: people write `model.eval()`,
-# `with torch.no_grad():`, `model.train()`. The last of these also puts layers into training mode
-# that were in evaluation mode before.)
+# does all of this: it returns a second model for evaluation, which shares the parameters of the
+# first. Its name is from Burn. (PyTorch has no such method: people write `model.eval()`, `with
+# torch.no_grad():`, `model.train()`. The last of these also puts layers into training mode that
+# were in evaluation mode before.)
 #
 # **Write** `valid_copy` for minigrad's own Modules.
 
@@ -681,9 +684,9 @@ for block in (1, 8):
     print(f"    measured: {peak:.1f} MiB, and {beyond:.1f} MiB with one block more")
 
 # %% [markdown]
-# The function is right, but near the knee its premise is wrong. Measure at batch sizes near the one
-# that you want to use. (On a GPU, people often look for this number by trying 32, 64, 128, …, until
-# it crashes.)
+# The function is right, but its premise, one straight line, does not hold across the knee. Measure
+# at batch sizes near the one that you want to use. (On a GPU, people often look for this number by
+# trying 32, 64, 128, …, until the program crashes.)
 #
 # One question is left: who gets memory that is *freed*? Here are training steps of many sizes, one
 # after another, as with sentences of different lengths. `in use` is what Variables and graphs hold;
@@ -789,10 +792,10 @@ plt.show()
 # nothing, because the chain holds the same nodes.)
 #
 # The three leaks behave in the same way: two of them may hold the same nodes, and then removing
-# only *one* line changes nothing. So go the other way. Remove all six suspects, save, and run the
-# last cell again: the line should be flat. Then put the lines back one at a time; each run adds a
-# line to the picture. Write the letters into `BUG`, then fix the loop. It must compute what it did
-# before.
+# only *one* of the two changes nothing. So go the other way. Remove all six suspects, save, and run
+# the cell above again: the new line in the picture should be flat. Then put back one suspect at a
+# time, without the others, and run the cell each time: each run adds a line to the picture. Write
+# the letters into `BUG`, then fix the loop. It must compute what it did before.
 
 # %% tags=["exercise"]
 check("06.fix_dqn_loop")

@@ -114,10 +114,10 @@ mg.viz.graph(mended(x).sum())
 # ```
 #
 # `ctx.save_for_backward(x)` saves Variables, and `ctx.saved` reads them in backward. All names are
-# those of PyTorch's `torch.autograd.Function` (`ctx.saved_tensors` works, too). There are two more
-# rules. `ctx.needs_input_grad` says which arguments need a gradient, so backward can skip the
-# others. And forward must not write into a value after saving it: the engine watches for writes
-# only from the moment when forward returns.
+# those of PyTorch's `torch.autograd.Function` (`ctx.saved_tensors` works, too). Two more things
+# belong to the contract. `ctx.needs_input_grad` says which arguments need a gradient, so backward
+# can skip the others. And forward must not write into a value after saving it: the engine watches
+# for writes only from the moment when forward returns.
 #
 # **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
 # `inf`, but `exp` of a large negative one is a harmless 0.
@@ -141,9 +141,10 @@ mg.viz.graph(mine.Softplus.apply(x).sum())
 # %% [markdown]
 # ## 3. One gradient for each argument
 #
-# A generalization of softplus is $\log \sum_i e^{x_i}$, a smooth maximum. It is a part of every
-# classifier's loss. It has a second argument, the axis. An axis has no gradient, but it is an
-# argument, so backward returns *two* things, and the second is `None`.
+# A generalization of softplus is $\log \sum_i e^{x_i}$, a smooth maximum. It is a part of the cross
+# entropy, the usual loss of a classifier. As an operation it has a second argument, the axis. An
+# axis has no gradient, but it is an argument, so backward returns *two* things, and the second is
+# `None`.
 #
 # **Write** `LogSumExp`. To avoid overflow, subtract the largest entry first, and add it again at
 # the end. The result stays the same, and no exponent is positive any more.
@@ -180,10 +181,9 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** The larger `t` is, the sharper is the corner. The two gradients always add up to
-# 1: they are the shares of the two entries in the maximum, one half each where both are equal. This
-# vector of shares is called softmax. At `t = 1000` there are exponents of 3000, and nothing
-# overflows.
+# **What to see.** The larger `t` is, the sharper the corner. The two gradients always add up to 1:
+# they are the shares of the two entries in the maximum, one half each where both are equal. This
+# vector of shares is called softmax. At `t = 1000` the entries reach 3000, and nothing overflows.
 #
 # Now use both on real digits: your `Softplus` between two layers, and your `LogSumExp` in the loss.
 # The cross entropy of a row of scores is their log-sum-exp, minus the score of the right class.
@@ -315,8 +315,8 @@ kept.reveal(
 
 # %% [markdown]
 # The result is not zero, and there is no error; it is something *else*, with the wrong sign. In
-# backward, `ctx.sine` is a constant, like the number 2. The engine sees that `dx` depends on `x`
-# through the cosine, but it cannot see that `dx` depends on `x` through the sine, too.
+# backward, `ctx.sine` is a constant, like the number 2. The engine sees that what backward returns
+# depends on `x` through the cosine, but it cannot see that it depends on `x` through the sine, too.
 #
 # > **Real bug: the intermediate kept for backward.** If forward keeps a tensor that it computes on
 # > its way, second derivatives are silently wrong. First derivatives are right, so training and
@@ -325,7 +325,7 @@ kept.reveal(
 # > ([pytorch#76185](https://github.com/pytorch/pytorch/issues/76185), still open when this was
 # > written).
 #
-# Here are four ways to write the same backward:
+# Here are three other ways to write this backward, which makes four with `KeptSine`:
 
 
 # %%
@@ -411,8 +411,8 @@ for function in FOUR:
 
 # %% [markdown]
 # The checks of your own two functions have already tested their second derivatives. `gradcheck`
-# also fails in three cases in which the gradient is right. minigrad names the reason; other systems
-# only say that the numbers differ.
+# also fails in three cases in which the gradient is right. minigrad names the reason; elsewhere you
+# often learn only that the numbers differ.
 
 # %%
 mg.manual_seed(0)
@@ -432,12 +432,12 @@ for name, (f, values) in FALSE_ALARMS.items():
 #
 # This is the third reason to write an operation: it has no useful derivative, and you want one
 # anyway. Suppose that only +1 or -1 may pass between the layers of a network, which is cheap in
-# hardware. The true slope of such a step is 0, except at the jump. So no gradient arrives at the
-# first layer, and its weights stay random.
+# hardware. Then each number goes through a step function, and the true slope of a step is 0, except
+# at the jump. So no gradient arrives at the first layer, and its weights stay random.
 #
 # **Predict.** With the true slope, only the second layer learns. Its inputs are the answers to 48
-# random yes-no questions about the image. What share of unseen digits does it read, in percent?
-# (Guessing reads 10 %. The network above reads the percentage printed there.)
+# random yes-no questions about the image. What share of unseen digits does the network read, in
+# percent? (Guessing reads 10 %. What the network of section 3 reads is printed there.)
 
 # %% tags=["prediction"]
 random_layer = predict("07.random_layer", "How many percent does it read?")
@@ -446,8 +446,8 @@ random_layer
 # %% [markdown]
 # A made-up gradient helps: forward computes the step, and backward computes as if the step had been
 # the identity near 0. Hinton proposed it in a lecture in 2012, and Bengio and others named it the
-# **straight-through estimator** in 2013. Networks of one bit are trained with it, and so are most
-# networks that will later be rounded to a few bits.
+# **straight-through estimator** in 2013. Networks of one bit are trained with it, and so are
+# networks whose training already rounds their numbers to a few bits.
 #
 # **Write** `StraightThrough`, and let it *say* that its gradient is made up:
 # `pseudo_gradient = True`.
@@ -525,8 +525,10 @@ for function in (mine.Softplus, mine.StraightThrough, KeptSine):
 #
 # This takes one more backward pass, from a single number.
 #
-# **Predict.** To compute all of $H$ row by row takes one pass for `g`, and one for each row. For
-# 9,610 numbers, how many times as many passes is that as for one product?
+# **Predict.** Computing all of $H$, row by row, takes one pass for `g` and one more for each row.
+# For 9,610 numbers, all of $H$ takes how many times as many passes as one product?
+#
+# Then **write** `hvp`, by the formula above.
 
 # %% tags=["prediction"]
 passes = predict("07.passes", "How many times more passes?")
@@ -722,8 +724,9 @@ plt.show()
 # %% [markdown]
 # **What to see.** For each operation, the plot shows how large the gradient is after it. A drop
 # alone is no bug: an operation that divides its values by 40 rightly divides its gradient by 40,
-# too. So compare both directions: which operation shrinks the gradient by *far* more than its
-# values? Write its name into `BUG`, repair it, and run the two cells again.
+# too. So compare both directions, and read in `deep` what each forward does to its values: which
+# operation shrinks the gradient by *far* more than its values? Write its name into `BUG`, repair
+# it, and run the two cells again.
 
 # %% tags=["exercise"]
 check("07.deep_gradient")

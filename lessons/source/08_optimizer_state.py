@@ -4,8 +4,8 @@
 # **You need** lesson 04, or to know what `loss.backward()` leaves in `p.grad`. **It takes** about
 # 170 minutes; after section 4 is a good place for a break. **At the end** you have written SGD with
 # momentum, clipping, and checkpoints that survive a reordered model; you know why a line that only
-# clips weights can ruin a training without an error; and minigrad trains real digits with *your*
-# step. Next: lesson 09, Adam.
+# clips weights can ruin a training run without an error; and minigrad trains real digits with
+# *your* step. Next: lesson 09, Adam.
 #
 # Your code goes into `exercises/08_optimizer_state.py`. The first time the engine computes
 # something on a machine, it compiles its kernels, which takes some seconds, and keeps them.
@@ -75,8 +75,8 @@ print("resumed:", resumed.round(4))
 
 # %% [markdown]
 # The first loss is the same, because the weights are the same. The second is not: the same gradient
-# moved the same weights by another distance. Something took part in that step that is *not in the
-# model*.
+# moved the same weights by a different distance. Something took part in that step that is *not in
+# the model*.
 #
 # Whatever an optimizer remembers from one step to the next is its **state**. This lesson is about
 # two questions that sound like bookkeeping: what is in the state, and to *which parameter* does
@@ -142,9 +142,9 @@ terminal.reveal(float(abs(long_run[-1] - long_run[-2])[0]), factor=1.05)
 
 # %% [markdown]
 # **What to see.** In each step, the velocity loses $(1 - \mu) v$, as if by friction, and the
-# gradient adds to it. It grows until the two are equal. So a step becomes $1 / (1 - \mu)$ times as
-# long. If you raise the momentum from 0.9 to 0.99 and keep the learning rate, the steps become ten
-# times as long.
+# gradient adds to it. It grows until it gains as much as it loses. So in the end a step is $1 / (1
+# - \mu)$ times as long as without momentum. If you raise the momentum from 0.9 to 0.99 and keep the
+# learning rate, the steps become ten times as long.
 #
 # What does momentum do in the valley? Move the slider.
 
@@ -179,9 +179,9 @@ scrub(
 #
 # Each weight has a `v` of its own shape. Where should it be stored? Systems differ. PyTorch and
 # MegEngine keep it in the optimizer, under the parameter *object*. Burn and minigrad keep it in the
-# optimizer, under the parameter's *id*, a number. JAX does not keep it: each step returns it, in a
-# tree of the parameters' structure, and you pass it to the next step. Here is the state of the
-# optimizer from section 1, as the engine keeps it:
+# optimizer, under the parameter's *id*, a number. In JAX, no object keeps it: each step returns it,
+# in a tree that is built like the tree of the parameters, and you pass it to the next step. Here is
+# the state of the optimizer from section 1, as the engine keeps it:
 
 # %%
 names = {p.id: name for name, p in first.named_parameters()}
@@ -247,9 +247,9 @@ last_step = by_zeros[STOP] - by_zeros[STOP - 1]
 coasting.reveal(float((by_zeros[-1] - by_zeros[STOP]) / last_step), factor=1.1)
 
 # %% [markdown]
-# **What to see.** The two lines are the same up to the grey mark, and part there. So it is not only
-# about memory that `zero_grad()` sets None instead of filling with zeros, in PyTorch since 2.0 and
-# in minigrad.
+# **What to see.** The two lines are the same up to the grey mark, and part there. In minigrad, and
+# in PyTorch since 2.0, `zero_grad()` sets None instead of filling with zeros. As you see, this does
+# more than save memory.
 #
 # How much memory does the state take? The engine's own counters tell it: the bytes that are alive
 # after each phase of a first step.
@@ -522,12 +522,12 @@ scrub(
 # **What to see.** Each row of boxes is one id. In the left pictures, all is well: the model uses
 # the Parameter, `step()` updates it, and there is state for it. In the middle pictures, `w` has
 # been replaced. The right pictures show one more step. *By id*, `step()` finds the new Parameter
-# but no state for it, so `t` is 1 again. *By object*, `step()` updates one Parameter and the model
-# uses another, and this never ends.
+# but no state for it, so `t` is 1 again. *By object*, `step()` is there for one Parameter, the
+# model uses another, and this never ends.
 
 # %% [markdown]
-# > **What helps in Burn** is `param.map(f)`, which keeps the id. Burn also lost all state whenever
-# > a training resumed from a checkpoint, because the parameters got new ids
+# > **What helps in Burn** is `param.map(f)`, which keeps the id. Burn also used to lose all state
+# > whenever training resumed from a checkpoint, because the parameters got new ids
 # > ([burn#5130](https://github.com/tracel-ai/burn/issues/5130), fixed since).
 #
 # minigrad keys state by id, like Burn. But it knows when a Parameter is no longer part of its
@@ -594,7 +594,7 @@ ORDER = ("first", "second", "third", "head")
 REORDERED = ("first", "third", "second", "head")
 
 # %% [markdown]
-# A training is saved after 15 steps. Then somebody tidies up the model's code: two lines of
+# A training run is saved after 15 steps. Then somebody tidies up the model's code: two lines of
 # `__init__` change places, and nothing else changes. The weights are loaded by name, as in PyTorch
 # and minigrad. The momentum is loaded *by place*: the second saved array goes to the second
 # parameter.
@@ -680,7 +680,7 @@ by_place.reveal("silence" if np.isfinite(resumed["by place"]).all() else "error"
 # > parameters. [PyTorch issue 1489](https://github.com/pytorch/pytorch/issues/1489) (May 2017, open
 # > when this was written) reports what you have just seen: if the order of the layers in a model's
 # > `__init__` changes, the state goes to the wrong layers. If shapes differ, `step()` fails later,
-# > far from the cause. If they do not, the training goes on. Here it is in ten lines:
+# > far from the cause. If they do not, the training goes on. Here is the bug in a few lines:
 
 # %%
 old_order, new_order = ["a", "b"], ["b", "a"]
@@ -814,8 +814,8 @@ plt.show()
 # %% [markdown]
 # **What to see.** On both sides the two lines are the same. The right side shows what
 # `clip_grad_norm_` returned: wherever the norm is above the red line, the gradients were made
-# shorter. Plot this first when a training becomes unstable. For this plot, the function returns the
-# norm *before* clipping.
+# shorter. Plot this first when a training run becomes unstable. To make this plot possible, the
+# function returns the norm *before* clipping.
 
 # %%
 needs("08.sgd_update", "08.clip_grad_norm_")
@@ -853,8 +853,9 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** To the right of the grey mark, both lines should be flat. If yours are not, they
-# first go on in their old direction, and later they sink towards 0. You know these two effects from
-# section 3. Which of the four functions causes them? Write its name into `BUG`, then repair it.
+# first go on in their old direction, and later they drift back towards 0. You know these two
+# effects from section 3. Which of the four functions causes them? Write its name into `BUG`, then
+# repair it.
 
 # %% tags=["exercise"]
 check("08.fine_tune")
@@ -870,7 +871,8 @@ check("08.fine_tune")
 # %% [markdown]
 # ## Where you are
 #
-# - An optimizer's state is as large as the model or larger; a checkpoint without it is incomplete.
+# - With momentum or Adam, an optimizer's state is as large as the model or larger; a checkpoint
+#   without it is incomplete.
 # - State needs a key. The key is lost when an object is replaced, when a parameter gets a new id,
 #   or when two lines change places. None of these is an error unless the optimizer checks.
 # - Change *values*, keep *Parameters*. If you do replace a Parameter, say what happens to its

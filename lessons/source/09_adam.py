@@ -124,8 +124,8 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The dashed averages climb from 0; the red one is still far too small after 60
-# gradients. The solid ones are right from the first gradient on. The dashed blue line has reached
-# the solid one after about 30 gradients.
+# gradients. The solid ones have no such climb: they scatter around 1 from the first gradient on,
+# less and less. The dashed blue line has reached the solid one after about 30 gradients.
 #
 # ## 3. Adam
 #
@@ -133,10 +133,10 @@ plt.show()
 #
 # $$p \leftarrow p - \eta\, \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# The numerator is the average gradient, and the denominator is its typical size. If the loss is
-# multiplied by 1,000, both grow by 1,000, and the step stays the same. If the gradients agree with
-# each other, the quotient is near 1 and the step has the length $\eta$. If their signs change from
-# step to step, they cancel in the numerator, and the step is short.
+# The numerator is the average gradient, and the denominator is the typical size of a gradient. If
+# the loss is multiplied by 1,000, both grow 1,000-fold, and the step stays the same. If the
+# gradients agree with each other, the quotient is near 1 or -1, and the step has the length $\eta$.
+# If their signs change from step to step, they cancel in the numerator, and the step is short.
 #
 # **Predict.** Suppose that somebody leaves out the correction and uses both moments as they are,
 # with betas 0.9 and 0.999. Is the first step too long or too short, and by which factor? (A factor
@@ -195,12 +195,13 @@ plt.show()
 # mistake in one pair of brackets moves the bend by four powers of ten.
 
 # %% [markdown]
-# > **Real bug: eps one line too early.** It is tempting to add `eps` to the uncorrected root, and
-# > to multiply by the correction afterwards. PyTorch's Adam did that until a pull request of July
-# > 2019 ([pytorch#22628](https://github.com/pytorch/pytorch/pull/22628)); the same was found in
-# > nanochat in November 2025 ([nanochat#304](https://github.com/karpathy/nanochat/issues/304)).
-# > Keras does it on purpose: its manual says that its epsilon is the "epsilon hat" of the paper and
-# > not that of Algorithm 1. Here is what it does to the first step:
+# > **Real bug: eps one line too early.** It is tempting to take the root of the *uncorrected*
+# > second moment, add `eps`, and correct the quotient afterwards. PyTorch's Adam did that until a
+# > pull request of July 2019 ([pytorch#22628](https://github.com/pytorch/pytorch/pull/22628)); the
+# > same was found in nanochat in November 2025
+# > ([nanochat#304](https://github.com/karpathy/nanochat/issues/304)). Keras does it on purpose: its
+# > manual says that its epsilon is the "epsilon hat" of the paper and not that of Algorithm 1. Here
+# > is what it does to the first step:
 
 
 # %%
@@ -256,13 +257,13 @@ print(f"without correction, step {without.argmax() + 1} is the longest: {without
 bias.reveal(without[0], factor=1.1)
 
 # %% [markdown]
-# **What to see.** Without the correction, the first step is too long, not too short:
-# $0.1 / \sqrt{0.001} \approx 3.2$ times the learning rate. The first moment is ten times too small,
-# and the second is 1,000 times too small, but the second is in the *divisor*. For a dozen steps the
+# **What to see.** Without the correction, the first step is too long, not too short: $0.1 /
+# \sqrt{0.001} \approx 3.2$ times the learning rate. The first moment is ten times too small, and
+# the second is 1,000 times too small, but the second is in the *divisor*. For a dozen steps the
 # error grows, because the first moment recovers much sooner than the second. After thousands of
-# steps it no longer matters. So a training without the correction often survives, with a jolt in
-# its first steps. (The Adam of Apple's MLX had no correction, until a user whose small GPT learned
-# worse than in PyTorch added it as an option, in December 2024:
+# steps it no longer matters. So training without the correction often survives, with a jolt in its
+# first steps. (The Adam of Apple's MLX had no correction until December 2024. Then a user, whose
+# small GPT learned worse than in PyTorch, added it as an option:
 # [mlx#1640](https://github.com/ml-explore/mlx/pull/1640).)
 #
 # ## 4. A t for each parameter
@@ -332,8 +333,8 @@ coasting.reveal(float(-zeros[-1]), factor=1.3)
 # is the sum $0.9 + 0.9^2 + \dots$, and a little more, because the second moment fades, too. With
 # `None` it stops at once. This made a difference in PyTorch: before version 2.0, `zero_grad()` left
 # zeros by default, so a layer that took no part in a step moved nevertheless. On the right, with
-# one `t` for all parameters, the new parameter's averages count as old. Hardly anything corrects
-# them, and its first steps become more than three times too long: the jolt of section 3, in the
+# one `t` for all parameters, the new parameter's averages count as old. They are corrected far too
+# little, and its steps soon become more than three times too long: the jolt of section 3, in the
 # middle of a run.
 
 # %% [markdown]
@@ -392,14 +393,14 @@ plt.show()
 #
 # Weight decay pulls each weight a little towards 0 in every step. The old way adds $\lambda\, p$ to
 # the gradient (the L2 penalty). For plain SGD, this shrinks each weight by the same share. For Adam
-# it does not: the decay goes through the quotient with the gradient, and is divided by the
-# *gradient's* size. Weights with large gradients then hardly decay at all. Loshchilov and Hutter
-# (2019) took the decay out of the gradient: shrink `p` first, then make a step of Adam. That is
-# AdamW.
+# it does not: the decay goes through the quotient together with the gradient, so it is divided by
+# the *gradient's* size. Weights with large gradients then hardly decay at all. Loshchilov and
+# Hutter (2019) took the decay out of the gradient: shrink `p` first, then make a step of Adam. That
+# is AdamW.
 #
 # In PyTorch and minigrad, `Adam(weight_decay=...)` is the old way and `AdamW` the new one. In both,
-# AdamW shrinks a weight by the share learning rate times $\lambda$, and so will yours (in the paper
-# the decay has a factor of its own). **Write** `adamw_step`.
+# AdamW takes away a share of each weight: the learning rate times $\lambda$. So will yours. (In the
+# paper, the decay has a factor of its own.) **Write** `adamw_step`.
 
 # %% tags=["exercise"]
 check("09.adamw_step")
@@ -434,9 +435,10 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The gradients of both weights are only noise, so only the decay should act. On
-# the left, the decay is much larger than the small gradients, so Adam goes to 0 at full speed;
-# among the large gradients it has no effect. On the right, both weights shrink by the same share in
-# each step, with some noise on top. There the decay does not depend on the gradients.
+# the left, the decay is much larger than the small gradients, so Adam takes that weight to 0 at
+# full speed; among the large gradients, the decay has hardly any effect. On the right, both weights
+# shrink by the same share in each step, with some noise on top. There the decay does not depend on
+# the gradients.
 #
 # ## 6. When to make large steps
 #
@@ -479,9 +481,10 @@ print("largest difference:", max(abs(a - b) for a, b in zip(rates, yours, strict
 # ## 7. Your Adam runs the engine
 #
 # In minigrad, one compiled loop updates all parameters. `mg.use(update=...)` puts a function in its
-# place. The engine calls it for each parameter, with flat copies that the function writes to. Your
-# `adam_step` returns new arrays instead, so `as_update` below translates between the two. The
-# engine has already counted the step when it calls: in the first one, `state["step"]` is 1.
+# place. The engine calls it for each parameter, with flat copies of the parameter, its gradient and
+# its state; the function writes its results into them. Your `adam_step` returns new arrays instead,
+# so `as_update` below translates between the two. The engine has already counted the step when it
+# calls: in the first call, `state["step"]` is 1.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -544,7 +547,7 @@ with mg.use(update=as_update(mine.adamw_step, "weight_decay")):
 print(light("09.adamw_step", mine=my_w_losses, reference=w_losses, calls=calls["adamw_step"]))
 
 # %% [markdown]
-# What does a missing correction look like in a training? Here are two learning rates:
+# What does a missing correction look like in a whole training run? Here are two learning rates:
 
 # %%
 needs("09.adam_step")

@@ -112,8 +112,8 @@ idle.reveal(report.counts.threads - stores, factor=1.0)
 
 # %% [markdown]
 # The line `if i < n:` is called the **guard**. Without it, the last threads write beyond the end.
-# On a GPU this may become an error, later and without a line; or the threads overwrite other
-# values, without any error. The machine reports it at once:
+# On a GPU this may become an error, which comes later and names no line; or the threads overwrite
+# other values, without any error. The machine reports it at once:
 
 
 # %%
@@ -232,10 +232,11 @@ luck.reveal(sum(result == x.sum() for result in without_barrier), factor=1.5)
 # luck. On a real GPU the kernel is right more often, because the warps stay closer together than in
 # a random order. So it may pass all your tests, and fail now and then on another GPU.
 #
-# A test cannot show that no barrier is missing. A tool can: the machine notes for each element
-# which threads have used it since the last barrier. If two threads have used it, and one of them
-# wrote, then nothing says which of them comes first. This is a **data race**, even if the result of
-# this run is right.
+# A test that passes does not prove that every barrier is there. A tool can do better: the machine
+# notes for each element which threads have used it since the last barrier. If two threads have used
+# it, and at least one of them wrote, then nothing says which of them comes first. This is a **data
+# race**, even if the result of this run is right. (The machine checks the accesses of this run
+# only: not a branch that no thread took.)
 
 # %%
 try:
@@ -357,9 +358,9 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** Dots are right sums, crosses wrong ones. On the left the 32 threads run in
-# lock-step, and the sum is always right. On the right each thread runs on its own, and the sum is
-# never right. A GPU made since 2017 may do either. Most often it does what the left picture shows,
-# so the bug stays hidden.
+# lock-step, and the sum is always correct. In the right-hand plot each thread runs on its own, and
+# the sum is never correct. A GPU made since 2017 may do either. Most often it does what the left
+# picture shows, so the bug stays hidden.
 #
 # > **A story from Numba itself.** In 2017 NVIDIA brought out the Volta architecture, in which
 # > threads of a warp are scheduled *independently*: each has a program counter of its own. In the
@@ -410,8 +411,8 @@ check("13.k_warp_sum")
 # ## 5. A softmax, and it trains
 #
 # A softmax needs two reductions over a row: the largest element, then the sum of the exponentials.
-# Your kernel uses *one* shared array for both. So ask for each write to it: does another thread
-# still have to read the old value?
+# Your kernel uses *one* shared array for both. So, before each write to that array, ask: does
+# another thread still have to read the old value?
 #
 # **Write** `k_softmax_row`.
 
@@ -506,10 +507,10 @@ n = 64
 print(f"{reads_of(naive, n):,} reads of {2 * n * n:,} numbers: each {n} times")
 
 # %% [markdown]
-# A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and 16 of its threads need
-# each of these numbers. So the threads fetch the numbers *together*. They load a tile of each
-# matrix into shared memory, each thread one number of each. After a barrier, each thread computes
-# 16 products from shared memory. After another barrier (why?), they load the next tiles.
+# A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and each of these numbers
+# is needed by 16 of its threads. So the threads fetch the numbers *together*. They load a tile of
+# each matrix into shared memory, each thread one number of each. After a barrier, each thread
+# computes 16 products from shared memory. After another barrier (why?), they load the next tiles.
 #
 # **Predict.** With such tiles and n = 64, how often is each number of `a` and `b` read from global
 # memory?
@@ -545,7 +546,7 @@ times.reveal(reads_of(tiled, 64) / (2 * 64 * 64), factor=1.0)
 
 # %% [markdown]
 # **What to see.** The two lines are parallel, a factor of 16 apart. The dashed line is the least
-# that any kernel must read. Tiles of 32 would halve the reads again, and need four times the shared
+# that any kernel must read. Tiles of 32 would halve the reads, and need four times the shared
 # memory. (Real libraries do more: each thread keeps a small tile of `c` in registers, so that
 # shared memory is read less often, too. minigrad's own product does that.)
 #
@@ -619,8 +620,8 @@ report.pictures[0]
 # **What to see.** Element (t, 0) is number 32 t of the tile, so all these elements are in bank 0.
 # The access takes 32 passes, and the other 31 banks have nothing to do.
 #
-# **Write** `k_transpose`: whole sectors in both accesses of global memory, and one pass for each
-# access of the tile.
+# **Write** `k_transpose`: whole sectors in both accesses to global memory, and one pass for each
+# access to the tile.
 
 # %% tags=["exercise"]
 check("13.k_transpose")
@@ -630,7 +631,7 @@ needs("13.k_transpose")
 mg.cuda.inspect(as_kernel(load("13").k_transpose)[(2, 2), (32, 32)], x, np.zeros_like(x))
 
 # %% [markdown]
-# **What to see.** Global memory is read and written in whole sectors, and each access of the tile
+# **What to see.** Global memory is read and written in whole sectors, and each access to the tile
 # takes a single pass. For example, if your tile has 33 columns, the first column has the numbers 0,
 # 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart, so all were in
 # *one* bank.
@@ -680,8 +681,8 @@ plt.show()
 # %% [markdown]
 # **What to see.** The dashed line is the number of pixels, all of which should be counted. The
 # kernel as it came counts all of them in most orders; in some, counts are missing. With blocks of
-# 32 threads, as in its tests, no order loses a count. (Why? When you have fixed the kernel, run the
-# cell again.)
+# 32 threads, as in its tests, no order loses a count. (Why?) When you have fixed the kernel, run
+# the cell again.
 #
 # What is missing: a barrier, an atomic operation, or a guard? Which line writes a value, and which
 # other line uses this value too early? Write your answers into `BUG`, then fix the kernel. Try it
@@ -693,14 +694,14 @@ check("13.k_histogram")
 # %% [markdown]
 # ## Where you are
 #
-# - A kernel says what one thread does. Threads come in whole blocks: the guard stops those without
-#   an element.
+# - A kernel says what one thread does. Threads come in whole blocks, and the guard stops the
+#   threads without an element.
 # - The threads of a block share memory and barriers. Between a write and a read by another thread
 #   there must be a barrier; between a read and the next write, too. All threads of the block must
 #   reach it, or none.
-# - Tests that pass do not show that no barrier is missing. A tool that knows which accesses are
-#   ordered can show it: our machine, or on a GPU, for shared memory, NVIDIA's
-#   `compute-sanitizer --tool racecheck`.
+# - Tests that pass do not prove that every barrier is there. A tool that knows which accesses are
+#   ordered can show it, for the run that it watches: our machine, or NVIDIA's `compute-sanitizer
+#   --tool racecheck` on a GPU (for shared memory).
 # - The threads of a warp need not run in lock-step. They exchange values by shuffles, which wait
 #   for the lanes that take part.
 # - The cost of most kernels depends on the bytes that they move: how many, and how many at once.

@@ -70,8 +70,8 @@ report = whole_step.report()
 print(f"operations, one by one: {report.instructions_before}")
 
 # %% [markdown]
-# **Predict.** The step has five matrix products, and each of them stays a call of its own. How many
-# calls are left after compiling, products included?
+# **Predict.** The step has five matrix products, and no two of them share a call. How many calls
+# are left after compiling, products included?
 
 # %% tags=["prediction"]
 left = predict("14.calls", "How many calls are left of these operations?")
@@ -201,10 +201,10 @@ print(f"largest change of a weight: {moved:.4f}")
 frozen.reveal("yes" if moved > 0 else "no")
 
 # %% [markdown]
-# Python ran the function *once*. The numbers that it met were written into the program, a `print`
-# would have printed once, and of an `if` only one side would be recorded; that is why your Tracer
-# must raise an error at an `if`. All compilers that trace have this problem, and there are three
-# ways to deal with it. They refuse what they notice (yours, and JAX, whose error is a
+# Python ran the function *once*. The numbers that it met were written into the program. A `print`
+# would have printed once. Only one side of an `if` would have been recorded; that is why your
+# Tracer must raise an error at an `if`. All compilers that trace have this problem, and there are
+# three ways to deal with it. They refuse what they notice (yours, and JAX, whose error is a
 # `TracerBoolConversionError`). They watch outside values, and trace again when one has changed
 # (PyTorch's guards). For the rest, they ask you to pass everything that may change as an argument.
 #
@@ -296,9 +296,10 @@ softmax.reveal(len(groups))
 
 # %% [markdown]
 # This is Python text, made from your groups: one function per group, with a loop in it. A value
-# that another kernel reads is written to an argument `to_…`; every other value is a local variable.
-# The `exp` goes to memory, because the second loop reads it again. (A compiler could compute it
-# twice instead. FlashAttention does such things: more arithmetic for less memory traffic.)
+# that another kernel reads, or that the program returns, is written to an argument `to_…`; every
+# other value is a local variable. The `exp` goes to memory, because the second loop reads it again.
+# (A compiler could compute it twice instead. FlashAttention does such things: more arithmetic for
+# less memory traffic.)
 #
 # What happens if somebody overlooks the sum, and puts all three into one loop? Then the loop
 # divides each entry by the sum *so far*:
@@ -445,8 +446,8 @@ except mg.errors.DonatedError as error:
 # %% [markdown]
 # > **Who proves that it is safe?** In minigrad the compiler does. In IREE the user does: the
 # > annotation `iree.abi.output` is a *hint*, with "no guarantee that the storage will alias", and
-# > it switches the compiler's own analysis off. JAX's donation, handed down to it in 2023, still
-# > copied from extra temporaries "in most cases"
+# > it switches the compiler's own analysis off. When donations from JAX were handed down to IREE in
+# > 2023, the results were still copied from extra temporaries "in most cases"
 # > ([iree#13678](https://github.com/iree-org/iree/pull/13678)).
 #
 # ## 6. Your compiler trains the digits
@@ -498,9 +499,9 @@ print(table([(name, *stage) for name, stage in stages.items()]))
 
 # %% [markdown]
 # *Moved* counts the bytes that all kernels together read from memory and write to it; *peak* is the
-# memory that the plan needs. Fusing saves trips to memory, but hardly any memory at the peak,
-# because the values that it keeps in registers lived only for a moment anyway. Donating saves
-# memory at the peak, but no trips.
+# memory that the step needs to hold all its values. Fusing saves trips to memory, but hardly any
+# memory at the peak, because the values that it keeps in registers lived only for a moment anyway.
+# Donating saves memory at the peak, but no trips.
 #
 # The next picture shows where each value is in memory, and when. The slider goes through the
 # passes.
@@ -566,9 +567,9 @@ print(f"a step, median: {slow:.0f} µs operation by operation, {fast:.0f} µs co
 
 # %% [markdown]
 # **What to see.** The two lines are the same: the same numbers, with fewer kernels and less memory.
-# (The compiled step is faster, but it does not run as many times faster as it has fewer kernels:
-# these arrays are small and stay in the cache, where a trip is short, and Python still calls each
-# kernel. On a GPU, each kernel has to be launched, and the number of kernels matters more.)
+# (The compiled step is faster, but not by as much as the number of kernels suggests. These arrays
+# are small and stay in the cache, where a trip is short, and Python still calls each kernel. On a
+# GPU, each kernel has to be launched, and the number of kernels matters more.)
 #
 # What does minigrad's own compiler do? Here is its report on the step of section 1, in short.
 # (`whole_step.report()` prints all of it.)
@@ -583,13 +584,13 @@ for value, place in report.taken_over:
 
 # %% [markdown]
 # Each line is a kernel, and says how often it is called. Three lines are new: labels are checked
-# before anything is written; a number that all updates need is computed once
-# (`SGD, single numbers`); and the last product includes the update of its weight, as its
-# *epilogue*: the product is computed in blocks of rows, and each block is used for the update while
-# it is in the cache. Your rules leave a product alone, so they could not do that. Nobody donated
-# the weights here: the step itself writes to them, as optimizers do, and the compiler must prove
-# for them what your `may_alias` proves. The last lines name temporaries that take the place of
-# others, at the last reading of those.
+# before anything is written; a number that all updates need is computed once (`SGD, single
+# numbers`); and the last product includes the update of its weight, as its *epilogue*: the product
+# is computed in blocks of rows, and each block is used for the update while it is in the cache.
+# Your rules leave a product alone, so they could not do that. Nobody donated the weights here: the
+# step itself writes to them, as optimizers do, and the compiler must prove for them what your
+# `may_alias` proves. The last lines name temporaries that take the place of others, each while the
+# old one is read for the last time.
 #
 # The same program as a picture:
 
@@ -602,9 +603,9 @@ whole_step.graph()
 # then one kernel for the first layer's bias, `tanh`, `sigmoid` and their product. Then come the
 # second product, and one kernel for the loss and the first gradients. An `SGD` box updates velocity
 # and parameter together, as soon as their gradient is ready. White labels are values that go
-# through memory from one call to another; all other values stay in registers or in the cache. Grey
-# and green values existed before the step, and orange ones exist after it. The teal box checks the
-# labels.
+# through memory from one call to another; all other intermediate values stay in registers or in the
+# cache. Grey and green values existed before the step, and orange ones exist after it. The teal box
+# checks the labels.
 #
 # Here are its temporary values in memory, before and after compiling:
 
@@ -675,8 +676,8 @@ plt.show()
 # %% [markdown]
 # **What to see.** The step as it came learns with the small learning rate, but not with the large
 # one (left). It would be easy to blame the learning rate. The right side shows the reason: the
-# *gradient* has an error that grows with the learning rate. In a right step, this error is seven to
-# ten powers of ten smaller, it is the same for each learning rate, and both losses go down. Why
+# *gradient* has an error that grows with the learning rate. In a correct step, this error is seven
+# to ten powers of ten smaller, it is the same for each learning rate, and both losses go down. Why
 # does the learning rate change a gradient?
 #
 # Which donated value is read too late? Which line overwrites it, and which line reads it
@@ -695,7 +696,7 @@ check("14.step_in_place")
 #   only at the end of its loop.
 # - A result may take an input's memory if nobody reads the input after it is overwritten: no later
 #   operation, not the same operation at another entry, and not the caller.
-# - The order of passes matters: what holds for one program need not hold for the next one.
+# - The order of passes matters: what holds for a program before a pass need not hold after it.
 #
 # **Next:** lesson 15, mixed precision, is planned. Until then, trace a network of your own with
 # three layers, and see how much of its memory your `donate` can use.

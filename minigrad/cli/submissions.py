@@ -70,7 +70,7 @@ def find_submissions(folder: Path) -> list[Handed]:
             names = ", ".join(printable(path.name) for path in paths)
             found[who].notes.append(f"graded the one in the folder, not {names} beside it")
         else:
-            choose(found[who], stem, paths, folder)
+            choose(found[who], stem, paths, None)
     for who, note in alike:
         found.setdefault(who, Handed(who)).notes.append(note)
     if not found:
@@ -161,8 +161,11 @@ def search(folder: Path, name: str) -> Handed:
     return handed
 
 
-def choose(handed: Handed, stem: str, paths: list[Path], folder: Path) -> None:
-    """Add one of the files for the same exercises: the outermost; else, of numbered, the newest."""
+def choose(handed: Handed, stem: str, paths: list[Path], folder: Path | None) -> None:
+    """Add one of the files for the same exercises: the outermost; else, of numbered, the newest.
+
+    `folder` is the submission's own, None where files of a whole class lie side by side.
+    """
     plain = [path for path in paths if path.name.endswith(f"{stem}.py")]
     plain.sort(key=lambda path: (path.parent.name != "exercises", len(path.parts)))
     numbered = [path for path in paths if path not in plain]  # by a platform or a browser
@@ -176,10 +179,13 @@ def choose(handed: Handed, stem: str, paths: list[Path], folder: Path) -> None:
         handed.notes.append(f"graded {printable(first.name)}" + (f", not {left}" if left else ""))
 
 
-def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
+def add(handed: Handed, stem: str, path: Path, folder: Path | None) -> None:
     """Add a file, unless it is a link out of the submission, no regular file, or huge."""
     try:
-        inside = path.resolve(strict=True).is_relative_to(folder.resolve())
+        target = path.resolve(strict=True)
+        inside = (
+            not path.is_symlink() if folder is None else (target.is_relative_to(folder.resolve()))
+        )
         status = path.stat()
         if inside and stat.S_ISREG(status.st_mode):
             path.open("rb").close()

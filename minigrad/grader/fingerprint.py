@@ -69,7 +69,7 @@ def dumped(node: ast.AST) -> str:
     """Return a syntax tree as text without line numbers, however deep it is nested."""
     try:
         return ast.dump(node)
-    except RecursionError:  # a sum of a thousand terms is a tree a thousand levels deep
+    except (RecursionError, ValueError):  # a sum of a thousand terms; an int of 5,000 digits
         pass
     texts: list[str] = []
     waiting: list[object] = [node]
@@ -81,7 +81,7 @@ def dumped(node: ast.AST) -> str:
         elif isinstance(part, list):
             waiting += ["]", *reversed(part), "["]
         else:
-            texts.append(repr(part))
+            texts.append(hex(part) if type(part) is int else repr(part))
     return " ".join(texts)
 
 

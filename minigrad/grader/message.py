@@ -20,6 +20,7 @@ KEPT = "\t\n\xa0\u3000"  # white space that moves nothing back
 # What the log of a workflow takes for a command, at the beginning of a line.
 COMMAND = re.compile(r"(?m)^(\s*)(::|##\[)")
 MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
+LONGEST = 4_000  # characters of a part, of which twelve lines are shown
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Message:
 
     def __post_init__(self) -> None:
         for name, text in vars(self).items():
-            object.__setattr__(self, name, inert(text))
+            shown = text if name == "full" or len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            object.__setattr__(self, name, inert(shown))
 
     def parts(self) -> list[tuple[str, str]]:
         """Return the five labelled parts in order."""
@@ -137,13 +139,14 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
         return _number(value, digits)
     if isinstance(value, np.ndarray):
         view = _layout(value)
-        if value.size <= (8 if value.ndim <= 1 else 6) and value.ndim <= 2:
+        is_short = value.size <= (8 if value.ndim <= 1 else 6) and max(value.shape, default=0) <= 8
+        if is_short and value.ndim <= 2:
             text = _entries(value.tolist(), digits)
             if bare and value.ndim and value.dtype == np.float64:
                 return text + view
         else:
             first = ", ".join(_number(entry, digits) for entry in value.ravel()[:4].tolist())
-            text = f"[{first}, …]"
+            text = f"[{first}, …]" if value.size else "[]"
         return f"{text} shape {value.shape} {value.dtype}{view}"
     if isinstance(value, tuple):
         comma = "," if len(value) == 1 else ""

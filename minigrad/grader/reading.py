@@ -36,6 +36,7 @@ def read_source(path: Path) -> str:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         text = content.decode(encoding)
+        text.encode()  # some encodings make surrogates, which no other file can hold
     except (SyntaxError, ValueError, LookupError) as error:
         raise _unreadable(content, error) from None
     if "\0" in text:
@@ -70,7 +71,7 @@ def parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a file, None if it cannot be parsed."""
     try:
         return tree_of(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return None
 
 

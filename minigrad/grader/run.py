@@ -26,7 +26,7 @@ from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
 MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
-MAX_FRAMES = 100  # of an exception's description
+MAX_FRAMES, MAX_TEXT, MAX_SAID = 100, 300, 4_000  # of an exception's description
 N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
@@ -79,16 +79,18 @@ class Submission:
 
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
-        if len(self.source) > MAX_PARSED:
-            return file_hash(f"{exercise.name}\n{self.source}")
-        return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
+        if len(self.source) <= MAX_PARSED:
+            with contextlib.suppress(RecursionError, MemoryError):
+                return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
+        return file_hash(f"{exercise.name}\n{self.source}")
 
     def uses(self, exercise: Exercise) -> list[str]:
         """Return the ids of the other exercises that the code of this one mentions."""
         known = exercise.lesson.exercises
-        if len(self.source) > MAX_PARSED:
-            return []
-        return [known[name].id for name in used(self.source, exercise.name, known)]
+        if len(self.source) <= MAX_PARSED:
+            with contextlib.suppress(RecursionError, MemoryError):
+                return [known[name].id for name in used(self.source, exercise.name, known)]
+        return []
 
 
 class WorkerRunner:
@@ -196,6 +198,7 @@ class AloneRunner:
             raise GotPastError
         self.asked = True
         fresh = WorkerRunner(self.runner.server, self.runner.submission, self.runner.exercise)
+        fresh.spent = self.runner.spent  # one budget for the exercise
         try:
             return fresh.call(name, arguments, drive=drive)
         finally:
@@ -230,8 +233,8 @@ def checked_raised(raised: Any) -> dict:
     return {
         "type": str(raised.get("type")),
         "kinds": [str(kind) for kind in kinds[:MAX_FRAMES]],
-        "text": str(raised.get("text")),
-        "said": str(raised.get("said") or ""),
+        "text": str(raised.get("text"))[:MAX_TEXT],
+        "said": str(raised.get("said") or "")[:MAX_SAID],
         "full": str(raised.get("full") or ""),
         "frames": frames,
         "n_frames": len(frames),
@@ -308,10 +311,10 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
             )
         content = loaded.get("ok")
         names = content.get("names") if isinstance(content, dict) else None
-        if not isinstance(names, list):
+        if not isinstance(names, list) or not all(type(name) is str for name in names):
             raise malformed()
     except Ended as ended:
-        runner.worker = None
+        runner.close()
         message = _ended_message(ended, given, shown)
         if ended.key in ("time", "compile_time"):
             endless[exercise.needs] = message
@@ -350,7 +353,7 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
         where = runner.line_of(exercise.name)
         if isinstance(runner, WorkerRunner):
             outcome.printed = runner.printed()
-            runner.worker = None
+            runner.close()
         outcome.status = "failed"
         outcome.message = _ended_message(ended, tester.given, where)
     except GraderError:
@@ -371,6 +374,8 @@ def is_right_alone(failed: Failed, check: Check, tester: Tester, seed: int) -> b
     """Whether the call that a check refused would be right if no other had come before it."""
     runner = tester.runner
     if not isinstance(runner, WorkerRunner) or runner.n_calls < 2 or not tester.replies:
+        return False
+    if runner.spent.seconds > tester.exercise.limits.total_seconds / 2:
         return False
     if failed.message.key in ("changed_result", "kept"):  # these say so themselves
         return False
@@ -402,7 +407,7 @@ def confirmed(
                 check.run(Tester(exercise, check.name, runner, seed + other, survey))
             except Ended:
                 if isinstance(runner, WorkerRunner):
-                    runner.worker = None
+                    runner.close()
                 break
             except Exception:  # a wrong answer, on which the check cannot go on
                 continue

@@ -169,7 +169,7 @@ class Worker:
             return text
         # The descriptor's position is shared with the worker, so it must not be moved here.
         size = os.fstat(self._output.fileno()).st_size
-        start, self._printed_from = self._printed_from, size
+        start, self._printed_from = min(self._printed_from, size), size  # it may be cut short
         if not hasattr(os, "pread"):  # Windows, where the position is not shared
             self._output.seek(start)
             return self._output.read(min(size - start, MAX_PRINTED)).decode(errors="replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 
 from minigrad.grader.folder import CHECKS_FOLDER
@@ -62,7 +63,8 @@ def parameters(source: str, name: str) -> str:
     if isinstance(node, ast.Assign | ast.Expr):
         node = node.value
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        return f"({ast.unparse(node.args)})"
+        with contextlib.suppress(ValueError, RecursionError, MemoryError):  # of a default value
+            return f"({ast.unparse(node.args)})"
     return ""
 
 

@@ -64,7 +64,7 @@ def _fixed(text: str) -> Callable[[re.Match], str]:
 
 ONE_TYPE = "In compiled code a name has one type. Start it with a value of the type it ends with."
 ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
-    (r"Cannot unify (.+?) and (.+?) for '([^']+)'", _unify, ONE_TYPE),
+    (r"Cannot unify (.{1,200}?) and (.{1,200}?) for '([^']{1,200})'", _unify, ONE_TYPE),
     (
         r"Unknown attribute '(\w+)' of type (.+)",
         lambda match: f"{in_words(match[2])} has nothing called {match[1]} in compiled code",
@@ -108,13 +108,13 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "Give all values of a list one type, such as float; or fill an array.",
     ),
     (
-        r"No implementation of function Function\(<[\w-]+(?: function)? '?(\w+)'?.*?\) found for "
-        r"signature:\s*>>> \w+\((.*?)\)\s*\n",
+        r"No implementation of function Function\(<[\w-]{1,40}(?: function)? '?(\w{1,80})'?"
+        r".{0,200}?\) found for signature:\s{1,20}>>> \w{1,80}\((.{0,400}?)\)\s*?\n",
         _no_implementation,
         "Look at the types: is one a text, a float used as an index, or None?",
     ),
     (
-        r"The '(.+?)' construct is not supported",
+        r"The '(.{1,200}?)' construct is not supported",
         _fixed("Numba does not compile this construct: {}"),
         "Keep it outside of the compiled function.",
     ),
@@ -148,7 +148,7 @@ ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "Write the sums as loops: that is what this is about.",
     ),
     (
-        r"cannot convert native (.+?) to Python object",
+        r"cannot convert native (.{1,200}?) to Python object",
         _fixed("the compiled function returns what Python cannot take: {}"),
         "Return numbers, arrays or tuples of them.",
     ),

@@ -18,7 +18,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "In a @ b, the last axis of a is summed with the last but one of b. Which is transposed?",
     ),
     (
-        r"shapes (\(.*?\)) and (\(.*?\)) not aligned",
+        r"shapes (\([^()]{0,99}\)) and (\([^()]{0,99}\)) not aligned",
         "a product of shapes {} and {}, whose inner sizes differ",
         "The last axis of the left is summed with the last but one of the right.",
     ),
@@ -58,7 +58,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "Axes are counted from 0, or from -1 backwards. Has a step before removed one?",
     ),
     (
-        r"could not broadcast input array from shape (\(.*?\)) into shape (\(.*?\))",
+        r"could not broadcast input array from shape (\([^()]{0,99}\)) into shape "
+        r"(\([^()]{0,99}\))",
         "values of shape {} were written into a place of shape {}",
         LOOK,
     ),

@@ -37,22 +37,31 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "setns": (308, 268), "mount": (165, 40), "chroot": (161, 51), "bpf": (321, 280),
     "io_uring_setup": (425, 425), "keyctl": (250, 219), "add_key": (248, 217),
     "userfaultfd": (323, 282), "perf_event_open": (298, 241), "sched_setaffinity": (203, 122),
-    "setpriority": (141, 140), "memfd_create": (319, 279), "shmget": (29, 194),
-    "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
-    "open_by_handle_at": (304, 265), "personality": (135, 92),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "memfd_create": (319, 279),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "migrate_pages": (256, 238),
+    "move_pages": (279, 239), "kcmp": (312, 272), "request_key": (249, 218),
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186),
+    "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "semget": (64, 190),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180),
+    "mq_unlink": (241, 181), "open_by_handle_at": (304, 265), "personality": (135, 92),
     # Landlock leaves these to whoever owns a file, wherever it lies.
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
 }  # fmt: skip
 TO_ITSELF = {  # refused where the first argument is another process; 0 is this one, or its group
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
-    "prlimit": (302, 261),
+    "rt_tgsigqueueinfo": (297, 240), "prlimit": (302, 261), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
 }  # fmt: skip
-CLONE, CLONE3, FCNTL = (56, 220), (435, 435), (72, 25)
-CLONE_THREAD, F_SETOWN, F_SETSIG, F_SETOWN_EX = 0x00010000, 8, 10, 15
+REQUESTS = {  # refused by their second argument: signals when a file changes, input to a terminal
+    (72, 25): (8, 10, 15),  # fcntl: F_SETOWN, F_SETSIG, F_SETOWN_EX
+    (16, 29): (0x8901, 0x8902, 0x5452, 0x5412, 0x540E),  # ioctl: FIOSETOWN to TIOCSCTTY
+}
+CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x00010000
 SYSTEM = (  # what libraries read of the machine: no file of a user's
     "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
     "/usr/share/fonts", "/usr/share/zoneinfo", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime",
@@ -224,13 +233,13 @@ def _close_calls(libc: Any) -> None:
     add(answer, ALLOWED)
     for numbers in TO_ITSELF.values():
         refuse_others(numbers[column])
-    add(equal, FCNTL[column], 0, 6)  # signals when a file changes
-    add(load, 24)
-    add(equal, F_SETOWN, 2, 0)
-    add(equal, F_SETOWN_EX, 1, 0)
-    add(equal, F_SETSIG, 0, 1)
-    add(answer, REFUSED)
-    add(answer, ALLOWED)
+    for numbers, requests in REQUESTS.items():
+        add(equal, numbers[column], 0, 2 * len(requests) + 2)
+        add(load, 24)  # the low half of the second argument
+        for request in requests:
+            add(equal, request, 0, 1)
+            add(answer, REFUSED)
+        add(answer, ALLOWED)
     add(answer, ALLOWED)
 
     import ctypes

@@ -180,6 +180,8 @@ class _Unpacker:
         n_bytes = int(tree["array"])
         if dtype.kind not in NUMERIC_KINDS or len(shape) > 32 or min(shape, default=0) < 0:
             raise GarbledError("not an array of numbers")
+        if math.prod(max(n, 1) for n in shape) > MAX_REQUEST_BYTES:  # one of no bytes, too
+            raise GarbledError(f"an array of shape {shape}")
         start, self.position = self.position, self.position + n_bytes
         if n_bytes != math.prod(shape) * dtype.itemsize or self.position > len(self.blob):
             raise GarbledError("array bytes do not fit their shape")

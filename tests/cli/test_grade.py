@@ -413,6 +413,39 @@ def test_a_file_that_cannot_be_read_is_not_graded_and_says_why(tmp_path, monkeyp
     assert anna.fault == "00_start.py cannot be read: Permission denied"
 
 
+PARSED_TO_DEATH = {
+    "minus": b"x = " + b"-" * 50_000 + b"1\n",
+    "elif": b"if 0:\n    pass\n" + b"elif 0:\n    pass\n" * 15_000,
+    "digits": b"x = 0x" + b"f" * 5000 + b"\n",
+    "default": b"def hello(x=0x" + b"f" * 5000 + b"):\n    pass\n",
+    "surrogate": b'# coding: unicode_escape\nx = "\\ud800"\n',
+    "utf7": b'# coding: utf-7\nx = "+2AA-"\n',
+}
+
+
+def test_files_that_break_a_parser_are_rows_like_others(tmp_path, capsys):
+    for who, content in PARSED_TO_DEATH.items():
+        (tmp_path / "class" / who).mkdir(parents=True)
+        (tmp_path / "class" / who / "00_start.py").write_bytes(content)
+    table = tmp_path / "grades.csv"
+    assert main(["grade", "--unsafe", str(tmp_path / "class"), "--csv", str(table)]) == 1
+    with open(table, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["submission"]: row["status"] for row in rows} == dict.fromkeys(
+        PARSED_TO_DEATH, "graded"
+    )
+    assert {row["points"] for row in rows} == {"0"}
+
+
+def test_a_link_beside_others_files_earns_nothing(tmp_path):
+    (tmp_path / "ada_00_start.py").write_text(SOLUTION)
+    (tmp_path / "eve_00_start.py").symlink_to(tmp_path / "ada_00_start.py")
+    ada, eve = find_submissions(tmp_path)
+    assert list(ada.files) == ["00_start"]
+    assert eve.files == {}
+    assert "link" in eve.notes[0]
+
+
 def test_root_is_refused_where_files_would_have_its_rights(tmp_path, monkeypatch, capsys):
     hand_in(tmp_path, "ada", SOLUTION)
     monkeypatch.setattr(strangers, "is_root", lambda: True)

@@ -153,6 +153,41 @@ ATTACKS: dict[str, Attack] = {
         "raised|value",
         "raised|value|type|not_variable",
     ),
+    "an array of many rows without columns": Attack(
+        body("return np.zeros((3_000_000, 0))"), "shape", "shape|type|raised|not_variable"
+    ),
+    "more rows than memory has, without columns": Attack(
+        body("return np.zeros((2**31 - 1, 0))"), "garbled", "garbled|type|raised|not_variable"
+    ),
+    "an error that reads like Numba's, at length": Attack(
+        lambda victim: (
+            "class TypingError(Exception):\n    pass\n\n\n"
+            + victim.function(
+                "text = 'No implementation of function Function(<f ' + 'a' * 8000",
+                "raise TypingError(text + ') found for signature: >>> a(' * 200 + 'b' * 4000)",
+            )
+        ),
+        "numba",
+    ),
+    "cuts its prints short": Attack(
+        body(
+            "import os",
+            "print('x' * 1500, flush=True)",
+            "os.ftruncate(1, len(os.listdir('.')))",
+            "return 0.0 * x + 7.0",
+        ),
+        "value",
+        "value|type|raised|not_variable",
+    ),
+    "forges what loading found": Attack(
+        at_import(
+            "import sys\nimport numpy as np\nframe = sys._getframe()\n"
+            "while 'channel' not in frame.f_locals:\n    frame = frame.f_back\n"
+            "found = {'lines': {}, 'names': [np.zeros(2)]}\n"
+            "frame.f_locals['channel'].send({'ok': found})\n"
+        ),
+        "garbled",
+    ),
     # ---- the answer from elsewhere ------------------------------------------------------------
     "answer from minigrad": Attack(
         lambda victim: victim.function(victim.answer), "imports_minigrad", "answer_used"
@@ -320,6 +355,19 @@ AROUND: dict[str, Callable[[Victim], str]] = {
     "forks around the guard": by_library("fork()"),
     "starts a program": by_library("execl(b'/bin/true', b'true', None)"),
     "kills its parent around the guard": by_library("kill(os.getppid(), 9)"),
+    "kills its parent by a queued signal": by_library(
+        "syscall(297, os.getppid(), os.getppid(), 9, bytes([9, *7 * [0], *4 * [255]]) + bytes(116))"
+    ),
+    "has signals sent to its parent": by_library(
+        "ioctl(3, 0x8901, ctypes.byref(ctypes.c_int(os.getppid())))"
+    ),
+    "makes its parent wait": by_library(
+        "sched_setscheduler(os.getppid(), 5, (ctypes.c_int * 1)(0))"
+    ),
+    "makes its parent read last": by_library("syscall(251, 1, os.getppid(), 3 << 13)"),
+    "asks about memory that others see": by_library(
+        "shmctl(0, 3, ctypes.create_string_buffer(256))"
+    ),
     "kills a thread of its parent": by_library("syscall(234, os.getppid(), os.getppid(), 9)"),
     "limits its parent": by_library("prlimit(os.getppid(), 7, (ctypes.c_ulong * 2)(0, 0), None)"),
     "slows its parent": by_library("setpriority(0, os.getppid(), 19)"),

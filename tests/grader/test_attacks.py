@@ -19,7 +19,7 @@ from minigrad.grader import launcher, walls
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import GraderError, Server, other_user
 from minigrad.grader.limits import Limits
-from minigrad.grader.run import Submission, engine_of, grade_exercise
+from minigrad.grader.run import Submission, WorkerRunner, engine_of, grade_exercise
 from minigrad.grader.sandbox import Worker
 from tests.grader.attacks import AROUND, ATTACKS, ENGINE, HEAD, PLAIN, body
 
@@ -170,6 +170,55 @@ def test_what_would_be_the_answer_raises_by_every_name(server):
         told = worker.call("ways", [[1.0, 2.0]]).content["ok"]
     assert set(told) <= {"AnswerUsed", "ArgumentTypeError", "TypeError"}
     assert told[:8] == ["AnswerUsed"] * 8
+
+
+COLLECTS = """
+
+_own = fix_dqn_loop
+
+
+def fix_dqn_loop(loop):
+    result = _own(loop)
+    {}
+    return result
+"""
+BY_C = "import ctypes as c; [getattr(c.pythonapi, f'PyGC_{x}')() for x in ('Enable', 'Collect')]"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("import sys; sys.modules.pop('gc'); import gc; gc.collect()", "answer_used"),
+        (BY_C, "answer_used"),
+        ("pass", None),
+    ],
+)
+def test_a_collection_of_garbage_is_seen_whoever_asks_for_it(text, key, server):
+    solution = (ROOT / "solutions" / "06_memory_growth.py").read_text()
+    source = solution + COLLECTS.format(text)
+    result = grade_source(server, "06_memory_growth", "fix_dqn_loop", source, seed=1)
+    assert message_key(result) == key
+
+
+def test_a_count_is_not_taken_from_what_the_file_put_in_its_place(server):
+    stub = (ROOT / "exercises" / "06_memory_growth.py").read_text()
+    lie = "\nreal = mg.memory.stats\nmg.memory.stats = lambda: {**real(), 'live_nodes': 5}\n"
+    result = grade_source(server, "06_memory_growth", "fix_dqn_loop", stub + lie, seed=1)
+    assert result.points == 0
+
+
+def test_a_call_tried_alone_takes_from_the_same_budget(server, monkeypatch):
+    budgets = []
+    call = WorkerRunner.call
+
+    def note(self, *arguments, **options):
+        budgets.append(self.spent)
+        return call(self, *arguments, **options)
+
+    monkeypatch.setattr(WorkerRunner, "call", note)
+    wrong = "n = 0\n" + body("global n", "n += 1", "return 0.0 * x + n")(PLAIN)
+    assert grade_source(server, PLAIN.stem, PLAIN.name, wrong, seed=1).points == 0
+    assert len({id(spent) for spent in budgets}) == 1
 
 
 def test_all_around_a_closed_folder_is_open(tmp_path):

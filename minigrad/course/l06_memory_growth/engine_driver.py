@@ -4,9 +4,14 @@ import gc
 from typing import Any
 
 import minigrad
-from minigrad.tape import node as graph_node
+from minigrad.tape.node import next_serial
 
 mg: Any = minigrad  # its names appear when they are asked for first
+# What measures is looked up before the learner's file is loaded, which could put something else
+# in its place. `collect` raises: the exercise is to be solved without it.
+stats, is_recording, collect = mg.memory.stats, mg.is_recording, gc.collect
+disable, enable, freeze, unfreeze = gc.disable, gc.enable, gc.freeze, gc.unfreeze
+callbacks = gc.callbacks
 
 
 class DQNLoop:
@@ -33,28 +38,38 @@ def values_of(model):
 def run_loop(mine, width, states, rewards, every):
     """Run the learner's loop with the garbage collector off; count live nodes every few steps."""
     mg.manual_seed(len(states))
-    live, texts, n_reports = [], [], 0
+    live, texts, n_reports, collected = [], [], 0, []
 
     def report(report):
         nonlocal n_reports
         n_reports += 1
         if n_reports % every == 0:
-            live.append(mg.memory.stats()["live_nodes"])
+            live.append(stats()["live_nodes"])
         texts.append(report.show())
 
     loop = DQNLoop(width, states, rewards, report)
     weights = {"online": values_of(loop.online), "target": values_of(loop.target)}
     was_on = gc.isenabled()
-    gc.disable()
-    gc.freeze()  # counting nodes walks over the objects that are not frozen: over new ones only
-    before = mg.memory.stats()["live_nodes"]
+    disable()
+    freeze()  # counting nodes walks over the objects that are not frozen: over new ones only
+    before = stats()["live_nodes"]
+
+    def note(phase, info):
+        collected.append(phase)
+
+    callbacks.append(note)
     try:
         returned = mine.fix_dqn_loop(loop)
-        left = mg.memory.stats()["live_nodes"] - before
+        left = stats()["live_nodes"] - before
     finally:
-        gc.unfreeze()
+        is_noted = note in callbacks
+        if is_noted:
+            callbacks.remove(note)
+        unfreeze()
         if was_on:
-            gc.enable()
+            enable()
+    if collected or not is_noted:
+        collect()
     return {
         "returned": returned,
         "live": live,
@@ -124,7 +139,7 @@ def copied(mine, x, recording):
     for moment in ("shown(x)", "shown(x), after more training", "a shown(x) that raises"):
         before = facts(model)
         with mg.enable_grad() if recording else mg.no_grad():
-            first = graph_node.next_serial()
+            first = next_serial()
             try:
                 y: Any = shown(mg.variable(x[:, :3] if "raises" in moment else x))
             except Exception:
@@ -134,8 +149,8 @@ def copied(mine, x, recording):
                 if not isinstance(y, mg.Variable):
                     return {"gave": repr(y)[:60]}
                 seen["outputs"].append(y.numpy().copy())
-            seen["n_nodes"].append(graph_node.next_serial() - first - 1)
-            seen["mode_kept"] &= mg.is_recording() == recording
+            seen["n_nodes"].append(next_serial() - first - 1)
+            seen["mode_kept"] &= is_recording() == recording
         seen["states"].append((moment, before, facts(model)))
         for p in model.parameters():
             p.map(lambda value: value * GROWS)

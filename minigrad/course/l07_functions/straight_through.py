@@ -118,7 +118,7 @@ def at_the_edges(t: Tester) -> None:
     check(t, t.random.permutation([0.0, 1.0, -1.0, 1.5, -1.5]))
 
 
-@straight_through.check(points=2)
+@straight_through.check(points=2, only_with=("step_and_gradient",))
 def declared(t: Tester) -> None:
     """pseudo_gradient says that gradcheck will fail, and gradcheck does fail."""
     x = random_x(t, 2)

@@ -400,6 +400,8 @@ TOLD = {
     "output": "too much was printed",
     "raised": "the code raised an error",
     "recursion": "RecursionError",
+    "numba": "Numba could not compile it",
+    "shape": "the answer has a wrong shape",
     "signature": "the parameters are not those of the stub",
     "syntax": "SyntaxError",
     "time": "no answer in time",

@@ -294,7 +294,7 @@ class Scenario:
     def attempt(self, k):
         """Interrupts at boundary k: (whether there is one, what is broken, where)."""
         cpu = backend.device_named("cpu").pool
-        before, bytes_before = modes(), cpu.current_bytes
+        before, bytes_before, limit = modes(), cpu.current_bytes, cpu.limit
         swallowed, outer = [], sys.unraisablehook
         sys.unraisablehook = lambda found: swallowed.append(repr(found.exc_value))
         try:
@@ -314,6 +314,7 @@ class Scenario:
             del world
         finally:
             sys.unraisablehook = outer
+            cpu.limit = limit  # a stage that was not run to its end may have left its own
         found += broken(cpu)
         if cpu.current_bytes != bytes_before:
             found.append(f"{cpu.current_bytes - bytes_before:+} bytes")

@@ -398,34 +398,58 @@ def install(installers, environment, extras):
 
 
 def run_with_progress(command, environment):
-    """Run an installer, showing how far it is; return (status, output) and keep a log."""
+    """Run an installer, showing how far it is; return (status, output) and keep a log.
+
+    Installers say nothing for minutes where they download or unpack much: the seconds go on.
+    """
+    import queue  # not by this name in Python 2.7
+    import threading
+
     lines = []
+    said = queue.Queue()
+    step = "starting"
     shown = started = time.time()
     with io.open(LOG, "a", encoding="utf-8") as log:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
+        reader = threading.Thread(target=hear, args=(process.stdout, said))
+        reader.daemon = True
+        reader.start()
         try:
-            for raw in process.stdout:
-                line = raw.decode("utf-8", "replace").rstrip()
-                lines.append(line)
-                log.write(line + "\n")
+            while step is not None:
+                try:
+                    step = said.get(timeout=1)
+                except queue.Empty:
+                    pass
+                else:
+                    lines += [] if step is None else [step]
+                    log.write("" if step is None else step + "\n")
                 now = time.time()
-                step = "  {0:3.0f} s  {1}".format(now - started, line.strip()[:64])
+                text = "  {0:3.0f} s  {1}".format(now - started, (step or "").strip()[:64])
                 if sys.stderr.isatty():
-                    sys.stderr.write("\r\033[K" + step)  # one line, written over
+                    sys.stderr.write("\r\033[K" + text)  # one line, written over
                     sys.stderr.flush()
-                elif now - shown > 10:
-                    tell(step)
+                elif step and now - shown > 10:
+                    tell(text)
                     shown = now
             status = process.wait()
         finally:
             if process.poll() is None:
                 process.kill()
-            process.stdout.close()
+            reader.join(5)  # what the installer has started may live on, and hold the other end
+            if not reader.is_alive():
+                process.stdout.close()
             if sys.stderr.isatty():
                 sys.stderr.write("\r\033[K")
     return status, "\n".join(lines)
+
+
+def hear(stream, said):
+    """Put each line of a stream into a queue, and None at its end."""
+    for raw in stream:
+        said.put(raw.decode("utf-8", "replace").rstrip())
+    said.put(None)
 
 
 def explain(output, what_failed):

@@ -6,6 +6,7 @@ with a small .venv made beforehand, a PATH of our own, and a uv that says what t
 
 import ast
 import importlib.util
+import io
 import os
 import re
 import shutil
@@ -170,6 +171,20 @@ def test_start_on_a_full_disk_says_so_and_does_not_try_again(project):
     assert advice(run).startswith("The disk is full. Free about 1 GB (2 GB for the tests) where")
     assert str(project) in advice(run)
     assert "with pip" not in run.stderr
+
+
+def test_an_installers_seconds_go_on_while_it_says_nothing(monkeypatch, tmp_path):
+    module = load_start()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(module, "LOG", str(tmp_path / "log"))
+    code = "import time; print('Unpacking', flush=True); time.sleep(2.5); print('Done')"
+    status, output = module.run_with_progress([sys.executable, "-c", code], dict(os.environ))
+    assert (status, output) == (0, "Unpacking\nDone")
+    assert (tmp_path / "log").read_text() == "Unpacking\nDone\n"
+    shown = terminal.getvalue().split("\r\033[K")
+    assert sum(line.endswith("s  Unpacking") for line in shown) >= 2
 
 
 def test_start_when_an_installer_fails_otherwise_shows_its_error_and_the_log(project):

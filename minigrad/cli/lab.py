@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from minigrad.cli import ahead
 from minigrad.cli.update import apply, cells, plan_notebook, read, report
 from minigrad.course import contents
 from minigrad.course.keeping import as_it_came, remember
@@ -261,6 +262,7 @@ def run(options: argparse.Namespace) -> int:
     server = subprocess.Popen(
         command(folder.root, folder.state, options.port, token), env=environment()
     )
+    kernels = ahead.start()
     try:
         address = None
         deadline = time.monotonic() + START_SECONDS
@@ -281,6 +283,9 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
+        if kernels is not None:
+            kernels.terminate()
+            kernels.wait()
         if server.poll() is None:
             server.send_signal(signal.SIGTERM)
             try:

@@ -57,6 +57,7 @@ class Lab:
         self.server = subprocess.Popen(
             [str(MINIGRAD), "lab", *lesson, "--no-browser", "--port", str(port)],
             cwd=self.course, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "MINIGRAD_AHEAD": "0"},  # which would load the machine for a minute
         )  # fmt: skip
         try:
             address = self._address()

@@ -21,6 +21,7 @@ from minigrad.devices import loader
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "lessons" / "source").glob("[0-9][0-9]_*.py"))
+LAZY = re.compile(r"^@lazy\(.*\)\ndef (\w+)\(", re.MULTILINE)
 INCLUDE = re.compile(r"from (minigrad_kernel_\w+) import \*\n\n")
 
 
@@ -73,18 +74,34 @@ def kernels_in(cache):
             yield {"text": text, "includes": names, "functions": sorted(functions)}
 
 
+def single_precision():
+    """All kernels of `devices/source/` for float32 that are compiled when called."""
+    for path in sorted(Path(loader.__file__).with_name("source").glob("*.py")):
+        name = path.stem
+        if any(function.endswith("_T") for function in LAZY.findall(loader.source(name))):
+            name += ".f4"
+        functions = LAZY.findall(loader.source(name))
+        if functions and not name.startswith("gpu_"):
+            yield {"source": name, "functions": sorted(functions)}
+
+
 def record():
-    """The kernels of all lessons, in their order, each file once."""
+    """The kernels of all lessons, in their order, and of models in float32; each file once."""
     found = {}
+
+    def add(some):
+        for kernels in some:
+            key = kernels.get("source") or (kernels["text"], *kernels["includes"])
+            there = found.setdefault(key, kernels)
+            there["functions"] = sorted({*there["functions"], *kernels["functions"]})
+
     for source in SOURCES:
         with tempfile.TemporaryDirectory() as name:
             cache, course = Path(name) / "cache", Path(name) / "course"
             run_lesson(source.stem, cache, course)
-            for kernels in kernels_in(cache):
-                key = kernels.get("source") or (kernels["text"], *kernels["includes"])
-                there = found.setdefault(key, kernels)
-                there["functions"] = sorted({*there["functions"], *kernels["functions"]})
+            add(kernels_in(cache))
         sys.stderr.write(f"{source.stem}: {len(found)} files of kernels so far\n")
+    add(single_precision())
     return list(found.values())
 
 

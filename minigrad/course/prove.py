@@ -47,7 +47,10 @@ def asked_for(names: list[str]) -> dict[str, list[str]]:
         stem = find_stem(lesson)
         known = list(load_lesson(stem).exercises)
         if exercise and exercise not in known:
-            sys.exit(f"Lesson {lesson} has no exercise {exercise!r}; it has {', '.join(known)}.")
+            sys.exit(
+                f"Lesson {lesson} has no exercise {exercise!r}; it has {', '.join(known)}. "
+                "Does the __init__.py of the lesson's package import it?"
+            )
         found[stem] = [*found.get(stem, []), *([exercise] if exercise else known)]
     return found
 

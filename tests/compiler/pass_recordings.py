@@ -25,7 +25,8 @@ SPECIAL = (0.0, -0.0, 1.0, -2.5, 3e38, 1e-40, float("inf"), float("-inf"), float
 def composed(compositions, special=True):
     """(recording, {Value: contents}): each composition on float32 memory of its own.
 
-    special: x and y hold, in a corner, every pair of the special numbers.
+    special: x and y hold, in a corner, every pair of the special numbers. Some arguments are
+    donated, so that a pass that forgets which of them the step may overwrite is found out.
     """
     s, n = Sketch(), len(SPECIAL)
     results, data = [], {}
@@ -37,7 +38,9 @@ def composed(compositions, special=True):
         refs = s.argument(x.shape), s.argument(x.shape), s.captured("w", x.shape)
         results.append(compose(s, *refs))
         data |= {r.value: v.ravel() for r, v in zip(refs, (x, y, y), strict=True)}
-    return s.recording(*results), data
+    recording = s.recording(*results)
+    recording.donated = frozenset(recording.arguments[::3])
+    return recording, data
 
 
 class Builder(random_recordings.Builder):

@@ -177,6 +177,7 @@ def untouched(t: Tester) -> None:
     cases = [
         ([np.array([3 * triple]), np.array([4 * triple])], 5 * triple),  # just as large as allowed
         ([numbers(t, 2) / 10, numbers(t, 2) / 10], 1.0),
+        ([np.array([0.1, 0.7]), np.array([0.3])], 1.0),  # divided by the norm and multiplied: other
         (random_gradients(t, 2.0, np.float32), 100.0),
         (list(samples.arrays(t.random)), 100.0),
         ([np.zeros(2)], 1.0),

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.machine import describe, in_words
+from benchmarks.tables import publish
 from minigrad.cli import strangers
 from minigrad.grader import launcher
 from minigrad.grader.folder import GraderError, load_lesson
@@ -102,9 +103,7 @@ def main() -> int:
         + " |"
     )
     note = f"{in_words(describe())}. Made by `python -m benchmarks.attacks`."
-    text = "\n".join([*lines, "", note]) + "\n"
-    RESULTS.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+    publish(RESULTS, lines, note)
     return 0
 
 

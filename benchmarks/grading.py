@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import describe, in_words
+from benchmarks.tables import publish
 from minigrad.grader.jail import hindrance
 from minigrad.grader.launcher import THREADS
 
@@ -144,9 +145,7 @@ def main() -> int:
         "cold: no compiled kernels yet, one process. "
         "Made by `python -m benchmarks.grading`."
     )
-    text = "\n".join([*lines, "", note]) + "\n"
-    RESULTS.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+    publish(RESULTS, lines, note)
     return 0
 
 

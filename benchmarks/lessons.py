@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import describe, in_words
+from benchmarks.tables import publish, table
 from minigrad.course import executing
 from minigrad.course.percent import notebook_text
 
@@ -45,10 +46,7 @@ def seconds(source: Path, folder: Path, kernels: Path) -> float:
 def main() -> int:
     """Measure, write the table, print it."""
     machine = describe()  # before the load is ours
-    lines = [
-        "| lesson | nothing compiled | compiled ahead | all compiled |",
-        "|---|---:|---:|---:|",
-    ]
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
         folder, ahead = course(top / "course"), top / "ahead"
@@ -63,16 +61,13 @@ def main() -> int:
             empty = top / source.stem
             empty.mkdir()
             figures = [seconds(source, folder, kernels) for kernels in (empty, ahead, empty)]
-            lines.append(
-                f"| {source.stem[:2]} | " + " | ".join(f"{s:.1f} s" for s in figures) + " |"
-            )
+            rows.append([source.stem[:2], *(f"{figure:.1f} s" for figure in figures)])
     note = (
         f"{in_words(machine)}. One run each; to compile ahead took {took:.0f} s by itself. "
         "Made by `python -m benchmarks.lessons`."
     )
-    text = "\n".join([*lines, "", note]) + "\n"
-    RESULTS.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+    titles = ["lesson", "nothing compiled", "compiled ahead", "all compiled"]
+    publish(RESULTS, table(titles, rows), note)
     return 0
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numba import cuda
 
 from benchmarks.machine import describe, in_words
+from benchmarks.tables import publish
 
 RESULTS = Path(__file__).with_name("results") / "simulator.md"
 TILE, BLOCK = 16, 128
@@ -180,9 +181,7 @@ def main() -> int:
         "uninitialised reads. "
         "Made by `python -m benchmarks.simulator`."
     )
-    text = "\n".join([*lines, "", note]) + "\n"
-    RESULTS.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
+    publish(RESULTS, lines, note)
     return 0
 
 

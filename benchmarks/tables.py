@@ -1,5 +1,7 @@
 """The results as Markdown: times, goals, and what compiling costs."""
 
+import sys
+
 from benchmarks.peers import PEERS
 
 SCALES = {
@@ -32,6 +34,13 @@ def table(titles, lines):
     """Lines of a Markdown table, figures to the right."""
     rule = "|---|" + "---:|" * (len(titles) - 1)
     return [f"| {' | '.join(titles)} |", rule, *(f"| {' | '.join(line)} |" for line in lines)]
+
+
+def publish(path, lines, note):
+    """Write a table, and a note below it, to a file, and print both."""
+    text = "\n".join([*lines, "", note]) + "\n"
+    path.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def time_of(entry, peer):

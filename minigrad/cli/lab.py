@@ -18,7 +18,6 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from minigrad.cli import ahead
 from minigrad.cli.update import apply, cells, plan_notebook, read, report
 from minigrad.course import contents
 from minigrad.course.keeping import as_it_came, remember
@@ -246,6 +245,8 @@ def has_display() -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
+    from minigrad.cli import ahead  # it needs the compiler, which no other command loads
+
     folder = find_folder()
     stem = find_stem(options.lesson) if options.lesson else None
     if stem is not None:

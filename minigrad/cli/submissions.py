@@ -183,9 +183,7 @@ def add(handed: Handed, stem: str, path: Path, folder: Path | None) -> None:
     """Add a file, unless it is a link out of the submission, no regular file, or huge."""
     try:
         target = path.resolve(strict=True)
-        inside = (
-            not path.is_symlink() if folder is None else (target.is_relative_to(folder.resolve()))
-        )
+        inside = target.is_relative_to(folder.resolve()) if folder else not path.is_symlink()
         status = path.stat()
         if inside and stat.S_ISREG(status.st_mode):
             path.open("rb").close()

@@ -97,13 +97,7 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
             libc = ctypes.CDLL(None, use_errno=True)
             _check(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0))
             wall(libc)
-        except (
-            OSError,
-            ImportError,
-            AttributeError,
-            KeyError,
-            TypeError,
-        ):  # Windows: no CDLL(None)
+        except (OSError, ImportError, AttributeError, KeyError, TypeError):  # no CDLL(None)
             missing.append(name)
     return missing
 

@@ -47,6 +47,7 @@ def test_at_some_boundaries(name, request):
         wrong += [f"boundary {k}, {where}: {what}" for what in found]
     assert not wrong
     assert count > 20
+    assert backend.device_named("cpu").pool.limit is None  # other tests run in this process
 
 
 @pytest.mark.parametrize("name", ["forward", "backward", "sgd", "in_place"])

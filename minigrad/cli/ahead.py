@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from minigrad.compiler.cpu.plan import _find_yield
+from minigrad.compiler.cpu.plan import find_yield
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas
 
@@ -53,7 +53,7 @@ def compilable() -> list[dict]:
 
     LLVM ends a process whose kernel calls what it does not know, and products call BLAS by symbol.
     """
-    _find_yield()
+    find_yield()
     if find_blas() is not None:
         return recorded()
     products = {"blas", "product"}
@@ -82,7 +82,8 @@ def compile_one(kernels: dict) -> None:
 def done() -> Path:
     """Return the file that says that all of this list lies in the cache."""
     digest = hashlib.sha256(LIST.read_bytes())
-    for path in sorted((LIST.parents[1] / "devices" / "source").glob("*.py")):
+    devices = LIST.parents[1] / "devices"
+    for path in [devices / "machine_code.py", *sorted((devices / "source").glob("*.py"))]:
         digest.update(path.read_bytes())
     digest.update(f"{sys.version} {version('numba')} {version('llvmlite')}".encode())
     return loader.cache_folder() / f"ahead-{digest.hexdigest()[:16]}"

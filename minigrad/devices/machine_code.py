@@ -15,10 +15,11 @@ from numba.core import typeinfer
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
 
 from minigrad.devices import store
 
-VERSION = 1  # of what a file holds
+VERSION = 2  # of what a file holds
 
 
 class MachineCode(NullCache):
@@ -40,7 +41,8 @@ class MachineCode(NullCache):
         return str(self.file.parent)
 
     def _path(self, signature, processor):
-        whole = repr((*self.meaning, signature, processor.magic_tuple()))
+        types, _ = normalize_signature(signature)  # a text, or the types of a call: one file
+        whole = repr((*self.meaning, types, processor.magic_tuple()))
         digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
         return self.file.with_name(f"{self.known_as}.{digest}.code")
 

@@ -7,11 +7,12 @@ import sys
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, float64, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
-from minigrad.devices.backend import device_of
+from minigrad.devices.backend import _active, device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
 from minigrad.ops.plan import ElementwisePlan, RowPlan
+from minigrad.ops.routes import by_route
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced
 from minigrad.seams import seams
@@ -37,6 +38,9 @@ class Operation(Function):
     samples: list = []  # tuples of input shapes for tests
     numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
     inputs: tuple = ()
+    has_routes = True  # whether forward depends on layouts and arguments alone, see `ops.routes`
+    takes_numbers = False
+    has_gradients = False
 
     def __init_subclass__(cls, abstract=False, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -57,6 +61,11 @@ class Operation(Function):
         """Reads the class body."""
         raise NotImplementedError
 
+    @classmethod
+    def may_have_route(cls, operands):
+        """Whether forward takes these Arrays and numbers as they are, without looking at values."""
+        return True
+
 
 def _snake(name):
     out = name[0].lower()
@@ -76,7 +85,7 @@ class Elementwise(Operation, abstract=True):
     result = "promote"
     gradient_formulas: tuple = ()
     promotes: slice = slice(None)  # which inputs decide the dtype
-    takes_bool = True
+    takes_bool = takes_numbers = omits_wanted = True
 
     @classmethod
     def prepare(cls):
@@ -86,11 +95,18 @@ class Elementwise(Operation, abstract=True):
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
         y = cls.formula(*map(symbol, cls.inputs))
         cls.program = Program(cls.inputs, [y])
-        cls.plans, cls.plan_type = {}, ElementwisePlan
+        cls.plans, cls.plan_type, cls.routes = {}, ElementwisePlan, {}
         if cls.gradient is not None:
             asked = list(inspect.signature(cls.gradient).parameters)[1:]
             formulas = cls.gradient(symbol("dy"), *map(symbol, asked))
             cls.gradient_formulas = formulas if isinstance(formulas, tuple) else (formulas,)
+        cls.has_gradients = bool(cls.gradient_formulas)
+
+    @classmethod
+    def may_have_route(cls, operands):
+        """Not with ints beside an integer dtype that may not hold them."""
+        dtype = cls.result_dtype(operands)
+        return dtype.is_float or dtype in (bool_, int64) or int not in map(type, operands)
 
     @classmethod
     def plan(cls, mask):
@@ -143,6 +159,11 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def apply(cls, *args):
         """Runs the op on Variables and numbers, and records it if an input requires gradients."""
+        path = state.path
+        if path != SLOW and _active.device is None and cls.has_routes:
+            y = by_route(cls, args)
+            if y is not None:
+                return y
         args = [
             a if isinstance(a, (Variable, float, int)) else operand(a, cls.name, args) for a in args
         ]
@@ -150,7 +171,6 @@ class Elementwise(Operation, abstract=True):
         if not variables:
             args[0] = constant(args[0], cls.name)
             variables = [args[0]]
-        path = state.path
         if path == SLOW:
             return announced(cls, args, variables, ())
         y = cls.run(args, variables)
@@ -218,6 +238,11 @@ class RowWise(Elementwise, abstract=True):
         cls.plan_type = RowPlan
 
     @classmethod
+    def may_have_route(cls, operands):
+        """Not rows of ints, which are converted first."""
+        return isinstance(operands[0], Array) and operands[0].dtype.is_float
+
+    @classmethod
     def run(cls, args, variables):
         """forward and record. Rows of ints are computed in float64: their squares may overflow."""
         x = args[0]
@@ -264,6 +289,7 @@ class Structural(Operation, abstract=True):
     gradients: tuple | None = ()
     array_gradients: tuple | str | None = None  # the same over Arrays: a fast path, first order
     is_view = False  # whether the output shares the input's memory
+    omits_wanted = False
 
     @classmethod
     def prepare(cls):
@@ -272,9 +298,10 @@ class Structural(Operation, abstract=True):
         names = list(inspect.signature(cls.forward).parameters)
         count = cls.n_inputs = len(cls.gradients) if cls.gradients is not None else cls.n_inputs
         cls.inputs, cls.attributes = tuple(names[:count]), tuple(names[count:])
+        cls.has_gradients = cls.gradients is not None
         if cls.array_gradients == "same":  # they apply one op to dy, which may be an Array
             cls.array_gradients = cls.gradients
-        cls.plans, cls.plan_type = {}, StructuralPlan
+        cls.plans, cls.plan_type, cls.routes = {}, StructuralPlan, {}
 
     n_inputs = 1
 
@@ -283,7 +310,11 @@ class Structural(Operation, abstract=True):
     @classmethod
     def apply(cls, *args):
         """Runs the op on Variables (then attributes) and records it if needed."""
-        count = cls.n_inputs
+        count, path = cls.n_inputs, state.path
+        if path != SLOW and _active.device is None and cls.has_routes:
+            y = by_route(cls, args[:count], args[count:])
+            if y is not None:
+                return y
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):
@@ -291,7 +322,6 @@ class Structural(Operation, abstract=True):
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
-        path = state.path
         if path == SLOW:
             return announced(cls, variables, variables, args[count:])
         y = cls.run(variables, variables, args[count:])

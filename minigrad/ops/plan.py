@@ -10,6 +10,7 @@ from minigrad.devices.backend import device_of
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.ops.routes import gradients
 from minigrad.seams import seams
 from minigrad.tape.node import Plan
 from minigrad.tape.saved import saved_variable
@@ -92,7 +93,7 @@ class ElementwisePlan(Plan):
         self.saved_names = tuple(n for n in (*op.inputs, "y") if n in used)
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
         self.arguments = ("dy", *self.saved_names)
-        self.programs = {}
+        self.programs, self.routes = {}, {}
         own = [k for k, e in enumerate(self.formulas) if e is not None and not is_dy(e)]
         self.program = self._program(tuple(own)) if own else None
         self.backward = self._short_way(own)
@@ -143,10 +144,14 @@ class ElementwisePlan(Plan):
         return scope["backward"]
 
     def general(self, node, dy):
-        """backward for any layout: one kernel for same-shaped gradients; sums broadcast ones."""
+        """backward for any layout."""
+        return gradients(self, node, dy, lambda *inputs: self.long_way(node.wanted, *inputs))
+
+    def long_way(self, wanted, *inputs):
+        """One kernel for same-shaped gradients; sums broadcast ones. inputs: dy, saved values."""
+        dy = inputs[0]
         device, shape = device_of(dy), dy.shape
-        inputs = (dy, *node.kept)
-        wanted = node.wanted or ((shape, dy.dtype),) * len(self.formulas)
+        wanted = wanted or ((shape, dy.dtype),) * len(self.formulas)
         results = [None] * len(self.formulas)
         together = []
         for k, e in enumerate(self.formulas):
@@ -211,15 +216,15 @@ class RowPlan(ElementwisePlan):
     def _short_way(self, own):
         return self.general
 
-    def general(self, node, dy):
+    def long_way(self, wanted, *inputs):
+        dy = inputs[0]
         device = device_of(dy)
-        inputs = (dy, *node.kept)
-        shape, _ = node.wanted[0] if node.wanted else (dy.shape, None)
+        shape, _ = wanted[0] if wanted else (dy.shape, None)
         results, modes, outs, which = [None] * len(self.formulas), [], [], []
         for k, e in enumerate(self.formulas):
             if e is None:
                 continue
-            target, dtype = node.wanted[k] if node.wanted else (shape, dy.dtype)
+            target, dtype = wanted[k] if wanted else (shape, dy.dtype)
             mode = "columns" if target == shape[-1:] and len(shape) > 1 else "store"
             modes.append(mode)
             which.append(k)
@@ -230,5 +235,5 @@ class RowPlan(ElementwisePlan):
             for out in outs:
                 device.fill(out, 0.0)
         for k, out in zip(which, outs, strict=True):
-            results[k] = out if not node.wanted else sum_to(out, node.wanted[k][0])
+            results[k] = out if not wanted else sum_to(out, wanted[k][0])
         return results

@@ -4,6 +4,7 @@ import inspect
 
 from minigrad.formulas.expression import call
 from minigrad.ops.plan import sum_to
+from minigrad.ops.routes import gradients
 from minigrad.seams import seams
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.saved import saved_variable
@@ -16,7 +17,7 @@ class StructuralPlan(Plan):
     def __init__(self, op, mask):
         self.op, self.mask, self.name = op, mask, op.name
         self.input_names = op.inputs
-        self.rules, self.quick = [], None
+        self.rules, self.quick, self.routes, self.writes = [], None, {}, []
         names = set()
         for k, rule in enumerate(op.gradients):
             if not mask >> k & 1 or rule is None:
@@ -38,6 +39,8 @@ class StructuralPlan(Plan):
                 )
                 for rule, f in zip(self.rules, op.array_gradients, strict=True)
             ]
+            self.writes = [k for k, rule in enumerate(self.quick) if rule and rule[2]]
+        self.arguments = ("dy", *self.saved_names)
 
     def _quick_source(self, what, which):
         """(source, index): 0 for a saved Array, 1 for an attribute, 2 for the shape of an input."""
@@ -59,13 +62,20 @@ class StructuralPlan(Plan):
     def backward(self, node, dy):
         """First order: Variables in, Arrays out, nothing recorded."""
         if self.quick is not None and seams.unbroadcast is None:
-            return self._quickly(node, dy)
-        saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
+            for k in self.writes:
+                edge = node.edges[k]
+                if type(edge) is not Node and edge.group is not None:
+                    return self._quickly(node, dy, *node.kept)
+            return gradients(self, node, dy, lambda dy, *kept: self._quickly(node, dy, *kept))
+        return gradients(self, node, dy, lambda dy, *kept: self._over_arrays(node, dy, *kept))
+
+    def _over_arrays(self, node, dy, *kept):
+        saved = dict(zip(self.saved_names, map(Variable, kept), strict=True))
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
 
-    def _quickly(self, node, dy):
+    def _quickly(self, node, dy, *kept):
         """First order over Arrays; writes a parameter's gradient directly into its flat buffer."""
-        kept, attributes, wanted, results = node.kept, node.attributes, node.wanted, []
+        attributes, wanted, results = node.attributes, node.wanted, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:
                 results.append(None)

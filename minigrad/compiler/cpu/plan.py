@@ -51,7 +51,7 @@ class Plan(Outline):
         self.kernels, self.code = built.functions, built.code
         self.has_products = built.has_products
         self.planning_seconds = time.perf_counter() - began
-        _find_yield()
+        find_yield()
         self.module = loader.load(built.text, built.ordered_includes())
         self.machine_code = self._bound(built)
         self.seconds = time.perf_counter() - began
@@ -71,7 +71,7 @@ class Plan(Outline):
 
 
 @functools.cache  # once: ctypes makes reference cycles for it
-def _find_yield():
+def find_yield():
     """Makes the system's function that yields the processor known to LLVM."""
     import ctypes
 

@@ -176,6 +176,24 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
 
 
+def bound_product(a, b, out, has_bias):
+    """(code, numbers after the addresses of a, b, out and bias) of one product, or None.
+
+    None where `matmul` would do more than one call of BLAS, or none.
+    """
+    dtype = out.dtype
+    function = gemm(dtype.name) if dtype.is_float else None
+    if function is None or not out.size or not a.shape[-1]:
+        return None
+    how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+    if how is None or len(how[2]) != 1:
+        return None
+    numbers, inner, _ = how
+    if not has_bias:
+        return function, (*numbers, 0, *inner)
+    return (lambda a, b, c, row: function(a, b, c, *numbers, row, *inner)), ()
+
+
 def _with_numpy(a, b, out, bias, accumulate):
     target = ndarray(out)
     if accumulate:

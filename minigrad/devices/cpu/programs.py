@@ -63,6 +63,15 @@ def is_in_place(inputs, outputs):
 class Programs(Device):
     """The functions of the device table that run generated kernels."""
 
+    def launch(self, program, bound, operands):
+        """Runs a kernel of a program on Arrays and numbers."""
+        bound.run(
+            [
+                x.buffer.address + x.offset * x.dtype.itemsize if isinstance(x, Array) else x
+                for x in operands
+            ]
+        )
+
     def elementwise(self, program, inputs, outputs):
         operands, in_place = (*inputs, *outputs), is_in_place(inputs, outputs)
         key = tuple(
@@ -73,12 +82,7 @@ class Programs(Device):
         bound = program.layouts.get(key)
         if bound is None:
             bound = self._bind_elementwise(program, key, operands, outputs[0].shape, in_place)
-        bound.run(
-            [
-                x.buffer.address + x.offset * x.dtype.itemsize if isinstance(x, Array) else x
-                for x in operands
-            ]
-        )
+        self.launch(program, bound, operands)
         entries = program.entry_in_place if in_place else program.entry
         if len(operands) == 3 and type(operands[1]) is float and not in_place:
             entries = program.entry_number
@@ -136,7 +140,7 @@ class Programs(Device):
         bound = program.layouts.get(key)
         if bound is None:
             bound = remember(program, key, self._bind_reduce(program, how, operands, shape, axes))
-        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+        self.launch(program, bound, operands)
 
     def _bind_reduce(self, program, how, operands, shape, axes):
         out, arrays = operands[-1], [x for x in operands if isinstance(x, Array)]
@@ -191,10 +195,10 @@ class Programs(Device):
                         ]
                         layout = self._row_layout(modes, (*inputs, *outputs), shape)
                 call = self._bind_rows(program, modes, (*inputs, *outputs), layout)
-                self._run_rows(call, modes, inputs, outputs)
+                self._run_rows(program, call, modes, inputs, outputs)
                 return
             bound = remember(program, key, self._bind_rows(program, modes, operands, layout))
-        self._run_rows(bound, modes, inputs, outputs)
+        self._run_rows(program, bound, modes, inputs, outputs)
 
     def _dense(self, x, shape, is_whole):
         """A contiguous copy, broadcast to `shape` if is_whole or if rows repeat."""
@@ -246,23 +250,16 @@ class Programs(Device):
                 steps[k] *= grain
         return BoundKernel(entry, tuple(extra), work, steps, grain)
 
-    def _run_rows(self, call, modes, inputs, outputs):
+    def _run_rows(self, program, call, modes, inputs, outputs):
         """Runs it. Where many rows are summed, every block of rows has its own sum."""
-        operands = [x.address if isinstance(x, Array) else x for x in (*inputs, *outputs)]
-        if "columns" not in modes:
-            call.run(operands)
-            return
-        if call.units < 2:
-            call.entry(*operands, *call.extra)
-            return
-        totals = []
-        for k, mode in enumerate(modes):
-            if mode == "columns":
-                out = outputs[k]
-                total = self.empty((call.units, *out.shape), out.dtype)
-                totals.append((total, out))
-                operands[len(inputs) + k] = total.address
-        call.run(operands)
+        targets, totals = list(outputs), []
+        if call.units > 1:
+            for k, mode in enumerate(modes):
+                if mode == "columns":
+                    out = outputs[k]
+                    targets[k] = self.empty((call.units, *out.shape), out.dtype)
+                    totals.append((targets[k], out))
+        self.launch(program, call, (*inputs, *targets))
         for total, out in totals:
             self.reduce(IDENTITY, "sum", (total,), out, total.shape, (0,))
 

@@ -1,0 +1,275 @@
+"""Routes: what a function of Arrays does for operands of certain layouts, without asking again.
+
+A function such as the forward of an operation looks at shapes, finds kernels, makes its output and
+runs them. For the same layouts it does the same each time, so a `Recorder` stands in for the CPU
+once, and notes which memory the function takes and which kernels it runs on what. `written` makes a
+short Python function of these notes. What a Recorder cannot note, such as a function that reads
+elements, has no route, and goes the long way each time.
+"""
+
+import functools
+
+from minigrad.array.array import Array, View
+from minigrad.devices.backend import _active
+from minigrad.devices.cpu import blas
+from minigrad.devices.cpu.device import cpu
+from minigrad.devices.cpu.own_matmul import state as own_matmul
+from minigrad.devices.cpu.programs import BoundKernel, Programs
+from minigrad.devices.table import Device
+from minigrad.devices.threads import SPLIT
+from minigrad.memory.interrupts import WHOLE
+from minigrad.seams import Effects, seams
+
+
+class Recorder(Programs):
+    """The CPU, which notes what is asked of it.
+
+    names: the inputs of those programs whose numbers are the function's own, by their places; all
+    other numbers are constants.
+    """
+
+    name = "cpu"
+    pool = cpu.pool
+
+    def __init__(self, inputs, names):
+        self.inputs, self.names = inputs, names
+        self.made, self.steps = [], []  # Arrays; and in order Arrays made and launches
+        self.is_lost = self.has_product = False
+
+    def empty(self, shape, dtype):
+        out = cpu.empty(shape, dtype)
+        self.made.append(out)
+        self.steps.append(out)
+        return out
+
+    def launch(self, program, bound, operands):
+        are_ours = program is not None and program.inputs == self.names
+        self.steps.append((bound, [self.place(x, k, are_ours) for k, x in enumerate(operands)]))
+        super().launch(program, bound, operands)
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        bound = None
+        if not accumulate and not own_matmul.is_used:
+            bound = blas.bound_product(a, b, out, bias is not None)
+        if bound is None:
+            self.is_lost = True
+            cpu.matmul(a, b, out, bias, accumulate)
+            return
+        self.has_product = True
+        entry, extra = bound
+        operands = (a, b, out) if bias is None else (a, b, out, bias)
+        self.launch(None, BoundKernel(entry, extra, 0, None), operands)
+
+    def place(self, x, k, are_ours):
+        """Where an operand is found: (kind, which input or Array made, or a value, bytes)."""
+        if not isinstance(x, Array):
+            if are_ours and k < len(self.inputs) and not isinstance(self.inputs[k], Array):
+                return "float" if isinstance(x, float) else "int", k, 0
+            return "constant", x, 0
+        storage, size = x.storage, x.dtype.itemsize
+        for number, other in enumerate(self.made):
+            if storage is other:
+                return "made", number, x.offset * size
+        for number, other in enumerate(self.inputs):
+            if isinstance(other, Array) and storage is other.storage:
+                return "input", number, (x.offset - other.offset) * size
+        self.is_lost = True  # it comes from elsewhere
+        return "constant", 0, 0
+
+
+def _beyond(name):
+    """A function of the device table that is not noted."""
+
+    def function(self, *arguments, **named):
+        self.is_lost = True
+        return getattr(cpu, name)(*arguments, **named)
+
+    return function
+
+
+def _is_stated(name):
+    """Whether `Device` only says what a function does."""
+    code = getattr(vars(Device).get(name), "__code__", None)
+    return code is None or "NotImplementedError" in code.co_names
+
+
+for _name in {*dir(type(cpu)), "prepare_write"} - {
+    *vars(Programs),
+    *vars(Recorder),
+    "name",
+    "pool",
+}:
+    if not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
+        setattr(Recorder, _name, _beyond(_name))
+
+
+class Reading(Effects):
+    """Notes that NumPy reads elements, on which the function may depend."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+
+    def read(self, array):
+        self.recorder.is_lost = True
+
+
+def recorded(function, operands, names, *arguments):
+    """(result, its Recorder) of function(*operands, *arguments); the Recorder is None if lost.
+
+    operands: Arrays of the CPU and numbers. The result: an Array or a list of Arrays and None.
+    """
+    inputs = _apart(operands)
+    recorder = Recorder(inputs, names)
+    before = _active.device, seams.effects
+    try:
+        _active.device, seams.effects = recorder, Reading(recorder)
+        result = function(*inputs, *arguments)
+    finally:
+        _active.device, seams.effects = before
+    return result, None if recorder.is_lost else recorder
+
+
+def _apart(operands):
+    """The operands, with copies where two share memory: notes must tell which of them is meant."""
+    found, storages = [], set()
+    for x in operands:
+        if isinstance(x, Array):
+            if x.storage in storages:
+                storage = Array(cpu.copy_buffer(x.buffer), x.storage.shape, x.dtype)
+                x = storage if x is x.storage else storage.view(*x.layout())
+            storages.add(x.storage)
+        found.append(x)
+    return found
+
+
+def written(recorder, result):
+    """The noted steps as a function of the operands, or None if the result comes from elsewhere."""
+    text = _Text(recorder)
+    for step in recorder.steps:
+        text.add(step)
+    shown = (
+        f"[{', '.join(map(text.result, result))}]"
+        if isinstance(result, list)
+        else text.result(result)
+    )
+    if recorder.is_lost:
+        return None
+    return text.function(shown)
+
+
+class _Text:
+    """The text of such a function; what differs between layouts is handed to it as constants."""
+
+    def __init__(self, recorder):
+        self.recorder, self.lines, self.constants = recorder, [], []
+        self.count = 0  # of the Arrays made so far
+        self.addresses = set()
+
+    def constant(self, value):
+        """The name of a constant."""
+        self.constants.append(value)
+        return f"c{len(self.constants) - 1}"
+
+    def add(self, step):
+        """Adds an Array that is made, or a launch."""
+        if isinstance(step, Array):
+            self.make(step)
+            return
+        bound, places = step
+        operands = ", ".join(map(self.operand, places))
+        if bound.work < SPLIT or bound.steps is None:
+            extra = f", *{self.constant(bound.extra)}" if bound.extra else ""
+            self.lines.append(f"{self.constant(bound.entry)}({operands}{extra})")
+        else:
+            self.lines.append(f"{self.constant(bound.run)}([{operands}])")
+
+    def make(self, array):
+        """As `Pool.take` and `fresh`, without calls."""
+        k, dtype = self.count, array.dtype
+        self.count += 1
+        requested = array.size * dtype.itemsize
+        home, shape = self.constant(cpu.pool.home_of(requested)), self.constant(array.shape)
+        strides, kind = self.constant(array.strides), self.constant(dtype)
+        size, count = self.constant(array.size), self.constant(requested)
+        self.lines += [
+            f"if {home}:",
+            f"    b{k} = {home}.pop()",
+            f"    b{k}.owners, b{k}.requested = 1, {count}",
+            f"    n = b{k}.nbytes",
+            "    pool.takes += 1",
+            "    pool.allocated_bytes += n",
+            "    n = pool.current_bytes = pool.current_bytes + n",
+            "    if n > pool.peak_bytes:",
+            "        pool.peak_bytes = n",
+            f"    t{k} = new(Array)",
+            f"    t{k}.buffer, t{k}.version, t{k}.offset, t{k}.is_flat = b{k}, 0, 0, True",
+            f"    t{k}.shape, t{k}.strides, t{k}.dtype, t{k}.size = "
+            f"{shape}, {strides}, {kind}, {size}",
+            "else:",
+            f"    t{k} = empty({shape}, {kind})",
+            f"    b{k} = t{k}.buffer",
+        ]
+
+    def operand(self, place):
+        """What a kernel gets for an operand: an address or a number."""
+        kind, k, offset = place
+        if kind == "constant":
+            return self.constant(k)
+        if kind in ("float", "int"):
+            return f"x{k}" if type(self.recorder.inputs[k]).__name__ == kind else f"{kind}(x{k})"
+        more = f" + {self.constant(offset)}" if offset else ""
+        if kind == "made":
+            return f"b{k}.address{more}"
+        if k not in self.addresses:
+            self.addresses.add(k)
+            size = self.recorder.inputs[k].dtype.itemsize
+            self.lines.append(f"p{k} = x{k}.buffer.address + x{k}.offset * {size}")
+        return f"p{k}{more}"
+
+    def result(self, array):
+        """The name of a result: an input, an Array that was made, or a new view of one."""
+        if array is None:
+            return "None"
+        for k, x in enumerate(self.recorder.inputs):
+            if array is x:
+                return f"x{k}"
+        for k, made in enumerate(self.recorder.made):
+            if array is made:
+                return f"t{k}"
+        kind, k, offset = self.recorder.place(array, -1, False)
+        if kind == "constant" or type(array) is not View:
+            self.recorder.is_lost = True
+            return "None"
+        base = f"x{k}" if kind == "input" else f"t{k}"
+        begin = offset // array.dtype.itemsize
+        more = f" + {self.constant(begin)}" if begin else ""
+        name = f"v{len(self.lines)}"
+        shape, strides = self.constant(array.shape), self.constant(array.strides)
+        self.lines += [
+            f"{name} = new(View)",
+            f"{name}.base, {name}.made_at, {name}.is_flat = {base}.storage, None, False",
+            f"{name}.shape, {name}.strides = {shape}, {strides}",
+            f"{name}.offset, {name}.dtype, {name}.size = "
+            f"{base}.offset{more}, {self.constant(array.dtype)}, {self.constant(array.size)}",
+        ]
+        return name
+
+    def function(self, result):
+        """The function, from a text that is compiled once for all layouts of one structure."""
+        inputs = ", ".join(f"x{k}" for k in range(len(self.recorder.inputs)))
+        head = f"def make({', '.join(f'c{k}' for k in range(len(self.constants)))}):"
+        body = "".join(f"        {line}\n" for line in self.lines)
+        text = (
+            f"{head}\n    def route({inputs}):\n{body}        return {result}\n    return route\n"
+        )
+        return _maker(text)(*self.constants)
+
+
+@functools.lru_cache(4096)
+def _maker(text):
+    scope = {
+        "new": object.__new__, "Array": Array, "View": View, "pool": cpu.pool, "empty": cpu.empty,
+        WHOLE: True,
+    }  # fmt: skip
+    exec(text, scope)
+    return scope["make"]

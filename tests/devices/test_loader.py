@@ -232,6 +232,15 @@ def test_load_of_a_changed_included_file_is_another_file(empty_loader, monkeypat
     assert before.kernel(3, 4) == 81
 
 
+def test_a_kernel_has_one_file_for_a_signature_and_for_the_types_of_a_call(empty_loader):
+    text = '@lazy("i8(i8, i8)")\ndef kernel(x, n):\n    return x * n\n'
+    module = loader.load(text, ("lazy",))
+    module.kernel.compile(module.kernel.wanted)
+    loader._modules.clear()
+    assert loader.load(text, ("lazy",)).kernel(6, 7) == 42
+    assert len(list(empty_loader.glob("*.kernel.*.code"))) == 1
+
+
 def test_load_text_that_does_not_compile_raises_and_leaves_nothing_behind(empty_loader):
     bad = '@jit("i8(i8)")\ndef kernel(x):\n    return no_such_name(x)\n'
     for _ in range(2):

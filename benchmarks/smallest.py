@@ -1,0 +1,153 @@
+"""What the smallest calls cost beside PyTorch: `python -m benchmarks.smallest`.
+
+Writes results/smallest.md. A row is an expression that both libraries understand: what people type
+in loops, and every elementwise operation, reduction and row operation of the registry. Operands are
+the smallest that make sense, and require gradients. Turns of both libraries alternate in one
+process, on one thread; a figure is the median of the turns, and a turn the mean of many calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import minigrad as mg
+from benchmarks.machine import describe, in_words
+from benchmarks.tables import publish, table
+from minigrad.ops import table as operations
+from minigrad.ops.base import Elementwise, registry
+
+RESULTS = Path(__file__).with_name("results") / "smallest.md"
+TYPED = (
+    "a * a", "-a", "b.exp()", "a * 2.0", "a + 0.0", "a * 3", "1 - a", "a / 2", "a ** 2", "a ** 3",
+    "a * np.float32(2)", "a * next(numbers)", "b + a", "b * c", "b @ b", "b @ b.T", "b.sum()",
+    "b.sum(0)", "b.mean()", "b.max()", "b.T", "b.reshape(4)", "b[0]", "b[:, 1]", "b > 0",
+    "(b * b).sum()", "lib.where(b > 0, b, 0.0)", "lib.softmax(b, -1)", "lib.log_softmax(b, -1)",
+    "lib.stack([a, a])", "lib.zeros((2, 2))", "b.clone()", "b.detach()", "b[0, 0].item()",
+    "lib.tanh(b @ b + a)",
+)  # fmt: skip
+REDUCTIONS = ("sum", "mean", "prod", "norm", "argmax", "argmin", "any", "all", "cumsum")
+SHOWN = 5  # calls before the first turn: the first ones find their kernels
+
+
+def rows() -> list[str]:
+    """Return the expressions: those that are typed, and one for each operation of the registry."""
+    found = list(TYPED)
+    for name, op in registry.items():
+        if not op.__module__.startswith("minigrad.") or name not in operations.functions:
+            continue
+        count = len(op.inputs) - len(op.numbers)
+        if issubclass(op, Elementwise) and count <= 2:
+            found.append(f"lib.{name}({', '.join('uv'[:count])})")
+        elif name in REDUCTIONS:
+            found.append(f"lib.{name}(u)" if name != "cumsum" else "lib.cumsum(u, 0)")
+    return list(dict.fromkeys(found))
+
+
+def operands(make: Callable[..., Any], lib: Any) -> dict[str, Any]:
+    """Return what the expressions name, as one library makes it."""
+    numbers = (0.1 + 1e-3 * k for k in range(10**9))
+    return {
+        "lib": lib, "np": np, "numbers": numbers,
+        "a": make([0.5, 0.75]), "b": make([[0.5, 0.25], [0.75, 0.5]]), "c": make([[0.5], [0.25]]),
+        "u": make([0.5, 0.25, 0.75]), "v": make([0.75, 0.5, 0.25]),
+    }  # fmt: skip
+
+
+def of_minigrad() -> dict[str, Any]:
+    """Return minigrad's operands."""
+    return operands(lambda data: mg.variable(data, requires_grad=True), mg)
+
+
+def of_pytorch() -> dict[str, Any]:
+    """Return PyTorch's operands, with minigrad's names where PyTorch has another."""
+    import torch
+
+    torch.set_num_threads(1)
+    names = {
+        "less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
+        "equal": torch.eq, "not_equal": torch.ne, "softplus": torch.nn.functional.softplus,
+        "silu": torch.nn.functional.silu, "relu": torch.relu, "norm": torch.linalg.vector_norm,
+    }  # fmt: skip
+    more = {n: getattr(torch.nn.functional, n) for n in dir(torch.nn.functional)}
+    lib = SimpleNamespace(**{**more, **vars(torch), **names})
+    return operands(lambda data: torch.tensor(data, requires_grad=True), lib)
+
+
+def call_of(text: str, names: dict[str, Any]) -> Callable[[], Any] | None:
+    """Return the expression as a function, or None where the library does not have it."""
+    function = eval(f"lambda: {text}", names)
+    try:
+        for _ in range(SHOWN):
+            function()
+    except (AttributeError, TypeError, RuntimeError, NotImplementedError):
+        return None
+    return function
+
+
+def turn(function: Callable[[], Any], calls: int) -> float:
+    """Return the seconds of a call."""
+    started = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - started) / calls
+
+
+def measured(text: str, libraries: list[dict[str, Any]], turns: int) -> list[float | None]:
+    """Return the median seconds of an expression in each library."""
+    functions = [call_of(text, names) for names in libraries]
+    times: list[list[float]] = [[] for _ in functions]
+    calls = [max(20, int(0.01 / turn(f, 20))) if f else 0 for f in functions]
+    for _ in range(turns):
+        for function, seconds, count in zip(functions, times, calls, strict=True):
+            if function is not None:
+                seconds.append(turn(function, count))
+    return [statistics.median(seconds) if seconds else None for seconds in times]
+
+
+def line(text: str, ours: float | None, theirs: float | None) -> list[str]:
+    """Return the cells of a row."""
+    figures = [f"{1e6 * x:.1f}" if x else "–" for x in (ours, theirs)]
+    ratio = f"{ours / theirs:.2f}" if ours and theirs else "–"
+    return [f"`{text.replace('|', chr(92) + '|')}`", *figures, ratio]
+
+
+def main() -> int:
+    """Measure, write the table, print it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.smallest", description=__doc__)
+    parser.add_argument("--turns", type=int, default=9, help="turns of each library (9)")
+    parser.add_argument("--only", metavar="TEXT", help="rows with this text; nothing is written")
+    options = parser.parse_args()
+    machine = describe()
+    libraries = [of_minigrad(), of_pytorch()]
+    chosen = [text for text in rows() if not options.only or options.only in text]
+    lines, ratios = [], []
+    for text in chosen:
+        ours, theirs = measured(text, libraries, options.turns)
+        lines.append(line(text, ours, theirs))
+        if ours and theirs:
+            ratios.append(ours / theirs)
+    middle = statistics.median(ratios)
+    note = (
+        f"{in_words(machine)}. Microseconds a call, one thread, results recorded. Median of the "
+        f"{len(ratios)} ratios: {middle:.2f}; {sum(r <= 1 for r in ratios)} are at most 1. Made by "
+        "`python -m benchmarks.smallest`."
+    )
+    text = table(["call", "minigrad, µs", "PyTorch, µs", "ratio"], lines)
+    if options.only:
+        sys.stdout.write("\n".join(text) + "\n")
+    else:
+        publish(RESULTS, text, note)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -18,7 +18,7 @@ from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
 from minigrad.seams import seams
-from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
+from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state, watch
 from minigrad.tape.node import OURS, Node, next_serial
 from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
@@ -109,6 +109,15 @@ def is_first(routes, key):
     return True
 
 
+def _noted(*arguments):
+    """As `recorded`, and no operation inside passes the device by."""
+    watch(+1)
+    try:
+        return recorded(*arguments)
+    finally:
+        watch(-1)
+
+
 def _explored(op, args, attributes):
     """The Route of a call, which is made once to see what it does."""
     route = Route()
@@ -116,7 +125,7 @@ def _explored(op, args, attributes):
     arrays = [x for x in operands if isinstance(x, Array)]
     if not arrays or not are_here(arrays) or not op.may_have_route(operands):
         return route
-    out, recorder = recorded(op.forward, operands, op.inputs, *attributes)
+    out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
     run = None if recorder is None else written(recorder, out)
     if recorder is not None and run is not None:
         route.has_product = recorder.has_product
@@ -261,7 +270,7 @@ def _explored_gradients(plan, key, operands, function):
     if are_here(arrays) and all(
         type(x) is float or (type(x) is int and abs(x) <= EXACT) for x in numbers
     ):
-        results, recorder = recorded(function, operands, plan.arguments)
+        results, recorder = _noted(function, operands, plan.arguments)
         if recorder is not None:
             route = written(recorder, results) or LOST
     else:

@@ -177,7 +177,7 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
 
 
 def bound_product(a, b, out, has_bias):
-    """(code, numbers after the addresses of a, b, out and bias) of one product, or None.
+    """(code, numbers after the addresses of a, b, bias if there is one, and out), or None.
 
     None where `matmul` would do more than one call of BLAS, or none.
     """
@@ -191,7 +191,7 @@ def bound_product(a, b, out, has_bias):
     numbers, inner, _ = how
     if not has_bias:
         return function, (*numbers, 0, *inner)
-    return (lambda a, b, c, row: function(a, b, c, *numbers, row, *inner)), ()
+    return (lambda a, b, row, c: function(a, b, c, *numbers, row, *inner)), ()
 
 
 def _with_numpy(a, b, out, bias, accumulate):

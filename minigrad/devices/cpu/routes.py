@@ -17,8 +17,12 @@ from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.programs import BoundKernel, Programs
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
+from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import WHOLE
 from minigrad.seams import Effects, seams
+
+
+PRODUCT = Program((), [symbol("product")])  # in the place of a program, for a product's kernel
 
 
 class Recorder(Programs):
@@ -34,6 +38,7 @@ class Recorder(Programs):
     def __init__(self, inputs, names):
         self.inputs, self.names = inputs, names
         self.made, self.steps = [], []  # Arrays; and in order Arrays made and launches
+        self.filled = set()  # which of the Arrays made a kernel has written to
         self.is_lost = self.has_product = False
 
     def empty(self, shape, dtype):
@@ -43,8 +48,14 @@ class Recorder(Programs):
         return out
 
     def launch(self, program, bound, operands):
-        are_ours = program is not None and program.inputs == self.names
-        self.steps.append((bound, [self.place(x, k, are_ours) for k, x in enumerate(operands)]))
+        are_ours = program.inputs == self.names
+        places = [self.place(x, k, are_ours) for k, x in enumerate(operands)]
+        count = len(operands) - len(program.outputs)
+        for kind, number, _ in places[:count]:
+            if kind == "made" and number not in self.filled:
+                self.is_lost = True  # what has written to it is not noted
+        self.filled.update(number for kind, number, _ in places[count:] if kind == "made")
+        self.steps.append((bound, places))
         super().launch(program, bound, operands)
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
@@ -56,9 +67,8 @@ class Recorder(Programs):
             cpu.matmul(a, b, out, bias, accumulate)
             return
         self.has_product = True
-        entry, extra = bound
-        operands = (a, b, out) if bias is None else (a, b, out, bias)
-        self.launch(None, BoundKernel(entry, extra, 0, None), operands)
+        operands = (a, b, out) if bias is None else (a, b, bias, out)
+        self.launch(PRODUCT, BoundKernel(*bound, 0, None), operands)
 
     def place(self, x, k, are_ours):
         """Where an operand is found: (kind, which input or Array made, or a value, bytes)."""
@@ -235,12 +245,15 @@ class _Text:
                 return f"x{k}"
         for k, made in enumerate(self.recorder.made):
             if array is made:
+                self.recorder.is_lost |= k not in self.recorder.filled and made.size > 0
                 return f"t{k}"
         kind, k, offset = self.recorder.place(array, -1, False)
         if kind == "constant" or type(array) is not View:
             self.recorder.is_lost = True
             return "None"
         base = f"x{k}" if kind == "input" else f"t{k}"
+        if kind == "made" and k not in self.recorder.filled and array.size:
+            self.recorder.is_lost = True
         begin = offset // array.dtype.itemsize
         more = f" + {self.constant(begin)}" if begin else ""
         name = f"v{len(self.lines)}"

@@ -21,7 +21,6 @@ from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import WHOLE
 from minigrad.seams import Effects, seams
 
-
 PRODUCT = Program((), [symbol("product")])  # in the place of a program, for a product's kernel
 
 

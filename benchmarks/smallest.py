@@ -40,7 +40,7 @@ SHOWN = 5  # calls before the first turn: the first ones find their kernels
 
 def rows() -> list[str]:
     """Return the expressions: those that are typed, and one for each operation of the registry."""
-    found = list(TYPED)
+    found: list[str] = [*TYPED]
     for name, op in registry.items():
         is_ours = op.__module__.startswith("minigrad.") and name in operations.functions
         if not is_ours or name.endswith("_element"):  # one part of a loss
@@ -70,7 +70,7 @@ def of_minigrad() -> dict[str, Any]:
 
 def of_pytorch() -> dict[str, Any]:
     """Return PyTorch's operands, with minigrad's names where PyTorch has another."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
     names = {

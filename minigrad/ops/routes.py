@@ -17,6 +17,7 @@ from minigrad.devices.backend import _active
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
+from minigrad.ops.operands import InferenceVariable
 from minigrad.seams import seams
 from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state, watch
 from minigrad.tape.node import OURS, Node, next_serial
@@ -73,17 +74,18 @@ def by_route(op, args, attributes=()):
     key = []
     for a in args:
         kind = type(a)
-        if kind is Variable:
-            x = a.array
-            if type(x) is View and x.made_at is not None and x.made_at != x.version and a.node:
+        if kind is not Variable:
+            if op.takes_numbers and (kind is float or (kind is int and -EXACT <= a <= EXACT)):
+                key.append(kind)
+                continue
+            if op.takes_numbers and isinstance(a, (np.floating, np.integer)):
+                return by_route(op, [b.item() if b is a else b for b in args], attributes)
+            if not isinstance(a, Variable) or kind is InferenceVariable:
                 return None
-            key.append((x.shape, x.strides, x.dtype, x.buffer.pool))
-        elif op.takes_numbers and (kind is float or (kind is int and -EXACT <= a <= EXACT)):
-            key.append(kind)
-        elif op.takes_numbers and isinstance(a, (np.floating, np.integer)):
-            return by_route(op, [b.item() if b is a else b for b in args], attributes)
-        else:
+        x = a.array
+        if type(x) is View and x.made_at is not None and x.made_at != x.version and a.node:
             return None
+        key.append((x.shape, x.strides, x.dtype, x.buffer.pool))
     if attributes:
         if not are_plain(attributes):
             return None

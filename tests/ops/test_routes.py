@@ -99,6 +99,17 @@ def test_which_operations_have_a_route(name):
     assert bool(known) != (name in LONG), y
 
 
+def test_parameters_have_routes():
+    layer, x = mg.nn.Linear(3, 2), mg.rand((4, 3))
+    for _ in range(4):
+        found = layer(x)
+        np.testing.assert_allclose(
+            found.numpy(), x.numpy() @ layer.weight.numpy().T + layer.bias.numpy(), rtol=1e-6
+        )
+    (route,) = OPS["linear"].routes.values()
+    assert route.call is not None
+
+
 def test_other_values_of_the_same_layouts():
     def f(x, r):
         return ((x * r + 2.5) @ r.reshape(3, 1)).mean(0) ** 3

@@ -82,7 +82,7 @@ def compile_one(kernels: dict) -> None:
 def done() -> Path:
     """Return the file that says that all of this list lies in the cache."""
     digest = hashlib.sha256(LIST.read_bytes())
-    devices = LIST.parents[1] / "devices"
+    devices = Path(loader.__file__).parent
     for path in [devices / "machine_code.py", *sorted((devices / "source").glob("*.py"))]:
         digest.update(path.read_bytes())
     digest.update(f"{sys.version} {version('numba')} {version('llvmlite')}".encode())

@@ -68,6 +68,11 @@ class Pow(Elementwise):
     takes_bool = False
 
     @classmethod
+    def may_have_route(cls, operands):
+        """Not for ints, of which forward asks whether they are negative."""
+        return cls.result_dtype(operands).is_float
+
+    @classmethod
     def forward(cls, *operands):
         """The output Array; refuses negative exponents of ints."""
         b = operands[1]

@@ -269,7 +269,8 @@ def operand(value, name, others=()):
         and value.dtype.kind in "fiub"
         and not np.ma.is_masked(value)
     ):
-        return value.item()
+        number = value.item()
+        return number if isinstance(number, (int, float)) else float(number)  # a longdouble
     return constant(value, name, first_variable(others))
 
 

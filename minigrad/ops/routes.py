@@ -10,9 +10,8 @@ import functools
 import sys
 from typing import Any
 
-import numpy as np
-
 from minigrad.array.array import Array, View
+from minigrad.array.dtypes import DTYPES
 from minigrad.devices.backend import _active
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
@@ -26,6 +25,7 @@ from minigrad.tape.variable import Variable
 
 MOST = 512  # routes that an operation keeps
 LARGEST = 2**18  # elements: kernels of larger arrays take far longer than the long way
+NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
 EXACT = 2**53  # float64 holds all ints up to this size
 LOST: Any = object()  # in the place of a route: there is none
 PLAIN = {int, bool, type(None), str}
@@ -78,7 +78,7 @@ def by_route(op, args, attributes=()):
             if op.takes_numbers and (kind is float or (kind is int and -EXACT <= a <= EXACT)):
                 key.append(kind)
                 continue
-            if op.takes_numbers and isinstance(a, (np.floating, np.integer)):
+            if op.takes_numbers and isinstance(a, NUMBERS):
                 return by_route(op, [b.item() if b is a else b for b in args], attributes)
             if not isinstance(a, Variable) or kind is InferenceVariable:
                 return None
@@ -128,7 +128,9 @@ def _explored(op, args, attributes):
     if not arrays or not are_here(arrays) or not op.may_have_route(operands):
         return route
     out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
-    run = None if recorder is None else written(recorder, out)
+    run = None
+    if recorder is not None and not any(out is x for x in recorder.inputs):
+        run = written(recorder, out)  # an input itself is a View in one call, and none in another
     if recorder is not None and run is not None:
         route.has_product = recorder.has_product
         kinds = "".join("x" if isinstance(x, Array) else "n" for x in operands)
@@ -190,6 +192,7 @@ def make(run, records, record, attributes):
         node.plan, node.wanted, node.attributes, node.hooks = plan, wanted, attributes, None
         node.kept, node.versions = save({names}, out)
         node.edges = ({edges},)
+        {dated}
         node.serial = next_serial()
         frame = getframe(2)
         while OURS[frame.f_code.co_filename] and frame.f_back is not None:
@@ -221,14 +224,11 @@ def _caller(kinds, is_view, saves):
             f"x{k} = a{k}.array" if kind == "x" else f"x{k} = a{k}" for k, kind in enumerate(kinds)
         ),
         shown="out.shown_by(y)" if is_view else "",
+        dated="out.made_at = out.version" if is_view else "",
         unrecorded=f"if state.path == NO_GRAD or not ({needs}):" if saves else "if True:",
         mask=" | ".join(f"(a{k}._requires_grad and {1 << k})" for k in variables),
         edges=", ".join(edge.format(k) if kind == "x" else "None" for k, kind in enumerate(kinds)),
     )
-    if is_view:
-        text = text.replace(
-            "        node.serial", "        out.made_at = out.version\n        node.serial"
-        )
     exec(text, scope)
     return scope["make"]
 

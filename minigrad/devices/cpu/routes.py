@@ -9,7 +9,7 @@ elements, has no route, and goes the long way each time.
 
 import functools
 
-from minigrad.array.array import Array, View
+from minigrad.array.array import Array, View, fresh
 from minigrad.devices.backend import _active
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.device import cpu
@@ -18,7 +18,7 @@ from minigrad.devices.cpu.programs import BoundKernel, Programs
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import Program, symbol
-from minigrad.memory.interrupts import WHOLE
+from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
 PRODUCT = Program((), [symbol("product")])  # in the place of a program, for a product's kernel
@@ -85,6 +85,10 @@ class Recorder(Programs):
         self.is_lost = True  # it comes from elsewhere
         return "constant", 0, 0
 
+    def owners(self, x):
+        """The number of the Array made that owns the memory of x, if one does."""
+        return [number for number, made in enumerate(self.made) if x.storage is made]
+
 
 def _beyond(name):
     """A function of the device table that is not noted."""
@@ -135,35 +139,57 @@ def recorded(function, operands, names, *arguments):
         result = function(*inputs, *arguments)
     finally:
         _active.device, seams.effects = before
+    second = [x.storage for x, y in zip(inputs, operands, strict=True) if x is not y]
+    if any(x is not None and x.storage in second for x in arrays_of(result)):
+        return function(*operands, *arguments), None
     return result, None if recorder.is_lost else recorder
 
 
+def arrays_of(result):
+    """A result as a list."""
+    return result if isinstance(result, list) else [result]
+
+
 def _apart(operands):
-    """The operands, with copies where two share memory: notes must tell which of them is meant."""
+    """The operands, each with a Storage of its own: notes must tell which of two is meant."""
     found, storages = [], set()
     for x in operands:
         if isinstance(x, Array):
             if x.storage in storages:
-                storage = Array(cpu.copy_buffer(x.buffer), x.storage.shape, x.dtype)
+                storage = _second(x.storage)
                 x = storage if x is x.storage else storage.view(*x.layout())
             storages.add(x.storage)
         found.append(x)
     return found
 
 
+@uninterrupted
+def _second(storage):
+    """Another Storage over the same Buffer, for reading only."""
+    storage.buffer.owners += 1
+    other = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
+    other.is_flat = storage.is_flat
+    return other
+
+
 def written(recorder, result):
     """The noted steps as a function of the operands, or None if the result comes from elsewhere."""
     text = _Text(recorder)
-    for step in recorder.steps:
+    results = arrays_of(result)
+    kept = {number for x in results if x is not None for number in recorder.owners(x)}
+    last = {}  # of each Array made the last step that uses it
+    for k, step in enumerate(recorder.steps):
+        if not isinstance(step, Array):
+            last.update((number, k) for kind, number, _ in step[1] if kind == "made")
+    for k, step in enumerate(recorder.steps):
         text.add(step)
-    shown = (
-        f"[{', '.join(map(text.result, result))}]"
-        if isinstance(result, list)
-        else text.result(result)
-    )
+        done = [n for n, end in last.items() if end == k and n not in kept]
+        if done:
+            text.lines.append(f"del {', '.join(f't{n}' for n in done)}")
+    shown = [text.result(x) for x in results]
     if recorder.is_lost:
         return None
-    return text.function(shown)
+    return text.function(f"[{', '.join(shown)}]" if isinstance(result, list) else shown[0])
 
 
 class _Text:

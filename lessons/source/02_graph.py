@@ -124,8 +124,8 @@ mg.viz.graph(c).play()
 
 # %% [markdown]
 # **What to see.** First the values go down, then the gradients come up along the dashed arrows.
-# Each way shows its local derivative, as in lesson 01, and below it what was sent. The `dy` of `mul
-# #1`, our `a`, is 12 for one step, and the node does not run yet: `mul #2` still has to send. Two
+# Each way shows its local derivative, as in lesson 01, and below it what was sent. For one step the
+# `dy` of `mul #1`, our `a`, is 12, and the node does not run yet: `mul #2` still has to send. Two
 # ways lead up to `x`, since it is both factors of the first product, and each brings 48.
 
 # %% [markdown]

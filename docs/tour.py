@@ -5,7 +5,7 @@
 # fresh. `python docs/tour.py` runs all of its code.
 #
 # minigrad has many files, and 22 of them tell the whole story of a training step. Together they
-# hold some 5,000 lines. This page visits them in the order in which to read them. Each stop
+# hold less than 5,000 lines. This page visits them in the order in which to read them. Each stop
 # asks a question, answers it with code that runs, and says what to look at in the file.
 #
 # ![The 22 files and their imports](pictures/tour/files.svg)

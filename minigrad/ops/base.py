@@ -7,7 +7,7 @@ import sys
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, float64, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
-from minigrad.devices.backend import _active, device_of
+from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
@@ -39,8 +39,8 @@ class Operation(Function):
     numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
     inputs: tuple = ()
     has_routes = True  # whether forward depends on layouts and arguments alone, see `ops.routes`
+    routes_ints = True  # False: forward looks at the values of ints, or converts them before
     takes_numbers = False
-    has_gradients = False
 
     def __init_subclass__(cls, abstract=False, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -61,11 +61,6 @@ class Operation(Function):
         """Reads the class body."""
         raise NotImplementedError
 
-    @classmethod
-    def may_have_route(cls, operands):
-        """Whether forward takes these Arrays and numbers as they are, without looking at values."""
-        return True
-
 
 def _snake(name):
     out = name[0].lower()
@@ -85,7 +80,7 @@ class Elementwise(Operation, abstract=True):
     result = "promote"
     gradient_formulas: tuple = ()
     promotes: slice = slice(None)  # which inputs decide the dtype
-    takes_bool = takes_numbers = omits_wanted = True
+    takes_bool = takes_numbers = True
 
     @classmethod
     def prepare(cls):
@@ -101,12 +96,6 @@ class Elementwise(Operation, abstract=True):
             formulas = cls.gradient(symbol("dy"), *map(symbol, asked))
             cls.gradient_formulas = formulas if isinstance(formulas, tuple) else (formulas,)
         cls.has_gradients = bool(cls.gradient_formulas)
-
-    @classmethod
-    def may_have_route(cls, operands):
-        """Not with ints beside an integer dtype that may not hold them."""
-        dtype = cls.result_dtype(operands)
-        return dtype.is_float or dtype in (bool_, int64) or int not in map(type, operands)
 
     @classmethod
     def plan(cls, mask):
@@ -159,11 +148,9 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def apply(cls, *args):
         """Runs the op on Variables and numbers, and records it if an input requires gradients."""
-        path = state.path
-        if path != SLOW and _active.device is None and cls.has_routes:
-            y = by_route(cls, args)
-            if y is not None:
-                return y
+        y = by_route(cls, args)
+        if y is not None:
+            return y
         args = [
             a if isinstance(a, (Variable, float, int)) else operand(a, cls.name, args) for a in args
         ]
@@ -171,10 +158,10 @@ class Elementwise(Operation, abstract=True):
         if not variables:
             args[0] = constant(args[0], cls.name)
             variables = [args[0]]
-        if path == SLOW:
+        if state.path == SLOW:
             return announced(cls, args, variables, ())
         y = cls.run(args, variables)
-        if path == SPAN and y.node is not None:
+        if state.path == SPAN and y.node is not None:
             note(y.node)
         return y
 
@@ -229,6 +216,7 @@ class RowWise(Elementwise, abstract=True):
     """
 
     keeps_row = True
+    routes_ints = False
     result = "real"
     promotes = slice(0, 1)
 
@@ -236,11 +224,6 @@ class RowWise(Elementwise, abstract=True):
     def prepare(cls):
         super().prepare()
         cls.plan_type = RowPlan
-
-    @classmethod
-    def may_have_route(cls, operands):
-        """Not rows of ints, which are converted first."""
-        return isinstance(operands[0], Array) and operands[0].dtype.is_float
 
     @classmethod
     def run(cls, args, variables):
@@ -289,7 +272,6 @@ class Structural(Operation, abstract=True):
     gradients: tuple | None = ()
     array_gradients: tuple | str | None = None  # the same over Arrays: a fast path, first order
     is_view = False  # whether the output shares the input's memory
-    omits_wanted = False
 
     @classmethod
     def prepare(cls):
@@ -310,11 +292,10 @@ class Structural(Operation, abstract=True):
     @classmethod
     def apply(cls, *args):
         """Runs the op on Variables (then attributes) and records it if needed."""
-        count, path = cls.n_inputs, state.path
-        if path != SLOW and _active.device is None and cls.has_routes:
-            y = by_route(cls, args[:count], args[count:])
-            if y is not None:
-                return y
+        count = cls.n_inputs
+        y = by_route(cls, args[:count], args[count:])
+        if y is not None:
+            return y
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):
@@ -322,10 +303,10 @@ class Structural(Operation, abstract=True):
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
-        if path == SLOW:
+        if state.path == SLOW:
             return announced(cls, variables, variables, args[count:])
         y = cls.run(variables, variables, args[count:])
-        if path == SPAN and y.node is not None:
+        if state.path == SPAN and y.node is not None:
             note(y.node)
         return y
 

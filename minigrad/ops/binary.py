@@ -65,12 +65,7 @@ class Pow(Elementwise):
     """
 
     domains = ((0.3, 2.0), (-2.0, 2.0))
-    takes_bool = False
-
-    @classmethod
-    def may_have_route(cls, operands):
-        """Not for ints, of which forward asks whether they are negative."""
-        return cls.result_dtype(operands).is_float
+    takes_bool = routes_ints = False
 
     @classmethod
     def forward(cls, *operands):

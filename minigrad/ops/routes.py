@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from minigrad.array.array import Array, View
-from minigrad.array.dtypes import DTYPES
+from minigrad.array.dtypes import DTYPES, bool_, int64
 from minigrad.devices.backend import _active
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
@@ -68,9 +68,10 @@ def are_here(arrays):
 def by_route(op, args, attributes=()):
     """The result of an operation by the short way, or None where it has to go the long one.
 
-    args: Variables, or for elementwise operations numbers, too. No device is active, and no
-    observer waits for the result.
+    args: Variables, or for elementwise operations numbers, too.
     """
+    if state.path == SLOW or _active.device is not None or not op.has_routes:
+        return None
     key = []
     for a in args:
         kind = type(a)
@@ -125,10 +126,16 @@ def _explored(op, args, attributes):
     route = Route()
     operands = [a.array if isinstance(a, Variable) else a for a in args]
     arrays = [x for x in operands if isinstance(x, Array)]
-    if not arrays or not are_here(arrays) or not op.may_have_route(operands):
+    if not arrays or not are_here(arrays):
+        return route
+    if not op.routes_ints and any(
+        isinstance(x, Array) and not x.dtype.is_float for x in operands[op.promotes]
+    ):
         return route
     out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
     run = None
+    if int in map(type, operands) and not (out.dtype.is_float or out.dtype in (bool_, int64)):
+        return route  # whether such a dtype holds a number is asked at each call
     if recorder is not None and not any(out is x for x in recorder.inputs):
         run = written(recorder, out)  # an input itself is a View in one call, and none in another
     if recorder is not None and run is not None:
@@ -149,7 +156,7 @@ def _record(op, route, mask, outline):
     """
     plan = op.plan(mask)
     *wanted, own = outline
-    is_uniform = op.omits_wanted and all(w == own for w in wanted)
+    is_uniform = op.takes_numbers and all(w == own for w in wanted)
     kinds = "".join("n" if w is None else "x" for w in wanted)
     found = plan, None if is_uniform else tuple(wanted), _saver(kinds, plan.saved_index)
     route.records[mask] = found

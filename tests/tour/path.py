@@ -3,7 +3,7 @@
 import pathlib
 
 ROOT = pathlib.Path(__file__).parents[2]
-MOST_LINES = 5_050  # of all of them together
+MOST_LINES = 5_000  # of all of them together
 FILES = (
     "errors.py",
     "memory/buffer.py",

@@ -9,9 +9,7 @@ process, on one thread; a figure is the median of the turns, and a turn the mean
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
+from benchmarks.alternate import line, medians, summary
 from benchmarks.machine import describe, in_words
 from benchmarks.tables import publish, table
 from minigrad.ops import table as operations
@@ -94,33 +93,6 @@ def call_of(text: str, names: dict[str, Any]) -> Callable[[], Any] | None:
     return function
 
 
-def turn(function: Callable[[], Any], calls: int) -> float:
-    """Return the seconds of a call."""
-    started = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - started) / calls
-
-
-def measured(text: str, libraries: list[dict[str, Any]], turns: int) -> list[float | None]:
-    """Return the median seconds of an expression in each library."""
-    functions = [call_of(text, names) for names in libraries]
-    times: list[list[float]] = [[] for _ in functions]
-    calls = [max(20, int(0.01 / turn(f, 20))) if f else 0 for f in functions]
-    for _ in range(turns):
-        for function, seconds, count in zip(functions, times, calls, strict=True):
-            if function is not None:
-                seconds.append(turn(function, count))
-    return [statistics.median(seconds) if seconds else None for seconds in times]
-
-
-def line(text: str, ours: float | None, theirs: float | None) -> list[str]:
-    """Return the cells of a row."""
-    figures = [f"{1e6 * x:.1f}" if x else "–" for x in (ours, theirs)]
-    ratio = f"{ours / theirs:.2f}" if ours and theirs else "–"
-    return [f"`{text.replace('|', chr(92) + '|')}`", *figures, ratio]
-
-
 def main() -> int:
     """Measure, write the table, print it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.smallest", description=__doc__)
@@ -132,14 +104,13 @@ def main() -> int:
     chosen = [text for text in rows() if not options.only or options.only in text]
     lines, ratios = [], []
     for text in chosen:
-        ours, theirs = measured(text, libraries, options.turns)
-        lines.append(line(text, ours, theirs))
+        calls = [call_of(text, names) for names in libraries]
+        ours, theirs = medians(calls, options.turns)
+        lines.append(line(f"`{text}`", 1e6, ours, theirs))
         if ours and theirs:
             ratios.append(ours / theirs)
-    middle = statistics.median(ratios)
     note = (
-        f"{in_words(machine)}. Microseconds a call, one thread, results recorded. Median of the "
-        f"{len(ratios)} ratios: {middle:.2f}; {sum(r <= 1 for r in ratios)} are at most 1. Made by "
+        f"{in_words(machine)}. Microseconds a call, results recorded. {summary(ratios)} Made by "
         "`python -m benchmarks.smallest`."
     )
     text = table(["call", "minigrad, µs", "PyTorch, µs", "ratio"], lines)

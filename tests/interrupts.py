@@ -130,8 +130,8 @@ class Attempt:
         code = frame.f_code
         if code.co_filename == __file__ or any(part in code.co_filename for part in LOOKED_PAST):
             return 0
-        marked = id(code) in interrupts._whole or id(code) in interrupts._alone
-        return 2 if marked or interrupts.WHOLE in frame.f_globals else 1
+        generated = {interrupts.WHOLE, interrupts.ALONE} & frame.f_globals.keys()
+        return 2 if generated or id(code) in interrupts._whole else 1
 
     def _called(self, frame, event, _):
         code = frame.f_code

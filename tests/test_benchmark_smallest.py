@@ -1,9 +1,11 @@
 """The benchmark of the smallest calls: its rows are the registry's, and each runs."""
 
+import numpy as np
 import pytest
 
-from benchmarks import smallest
+from benchmarks import alternate, programs, smallest
 from minigrad.ops.base import Elementwise, registry
+from tests.ways import the_long_way
 
 
 def test_every_elementwise_operation_has_a_row():
@@ -22,6 +24,21 @@ def test_every_row_runs(text):
 
 
 def test_a_row_that_a_library_lacks_has_no_figure():
-    assert smallest.measured("lib.no_such_name(a)", [smallest.of_minigrad()], 1) == [None]
-    assert smallest.line("a | b", None, 2e-6) == ["`a \\| b`", "–", "2.0", "–"]
-    assert smallest.line("a", 3e-6, 2e-6) == ["`a`", "3.0", "2.0", "1.50"]
+    assert smallest.call_of("lib.no_such_name(a)", smallest.of_minigrad()) is None
+    assert alternate.medians([None], 1) == [None]
+    assert alternate.line("a | b", 1e6, None, 2e-6) == ["a \\| b", "–", "2.0", "–"]
+    assert alternate.line("a", 1e6, 3e-6, 2e-6) == ["a", "3.0", "2.0", "1.50"]
+    assert "2 ratios: 1.00, the largest 1.25; 1 are at most 1" in alternate.summary([0.75, 1.25])
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_programs_give_what_they_gave(name):
+    program = programs.PROGRAMS[name](programs.of_minigrad())
+    first = [g.numpy() for g in program()]
+    for _ in range(3):
+        for g, before in zip(program(), first, strict=True):
+            assert np.isfinite(before).all()
+            np.testing.assert_array_equal(g.numpy(), before)
+    with the_long_way():
+        for g, before in zip(program(), first, strict=True):
+            np.testing.assert_allclose(g.numpy(), before, rtol=1e-5, atol=1e-6)

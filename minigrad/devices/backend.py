@@ -5,9 +5,9 @@ import threading
 from typing import Any
 
 from minigrad.arguments import short
-from minigrad.array.array import ndarray
+from minigrad.array.array import Array, ndarray
 from minigrad.errors import DeviceError
-from minigrad.memory.interrupts import block
+from minigrad.memory.interrupts import block, uninterrupted
 from minigrad.seams import seams
 
 _modules = {
@@ -64,6 +64,27 @@ def device_of(array) -> Any:
     return device
 
 
+@uninterrupted
+def like(x):
+    """An uninitialised Array like x, which must be flat; makes no calls, for the short ways."""
+    home = x.buffer.home
+    if not home:
+        return device_of(x).empty(x.shape, x.dtype)
+    buffer = home.pop()
+    pool, nbytes = home.pool, buffer.nbytes
+    buffer.owners, buffer.requested = 1, x.buffer.requested
+    pool.takes += 1
+    pool.allocated_bytes += nbytes
+    current = pool.current_bytes = pool.current_bytes + nbytes
+    if current > pool.peak_bytes:
+        pool.peak_bytes = current
+    out = object.__new__(Array)
+    out.buffer, out.version, out.offset = buffer, 0, 0
+    out.shape, out.strides, out.dtype = x.shape, x.strides, x.dtype
+    out.size, out.is_flat = x.size, True
+    return out
+
+
 def default_device() -> Any:
     """The device of new Arrays if none is named."""
     return _active.device or _active.default or device_named("cpu")
@@ -112,7 +133,10 @@ def host() -> Any:
 
 @block
 def active(device):
-    """Runs every op of this thread on one device while the block lasts."""
+    """Runs every op of this thread on one device while the block lasts.
+
+    Whoever enters it also calls `tape.modes.watch`: short ways do not ask which device is active.
+    """
     before, _active.device = _active.device, device
     try:
         yield device

@@ -5,6 +5,7 @@ objects of upper layers. So one formula becomes a kernel, its gradient becomes a
 higher derivative evaluates the same tree with Variables.
 """
 
+import functools
 import math
 import operator
 from typing import TYPE_CHECKING, Any
@@ -198,10 +199,13 @@ def symbols_of(expression):
     return {e.args[0] for e in walk([expression]) if e.op == "symbol"}
 
 
+_order = functools.lru_cache(1024)(lambda expression: walk([expression]))
+
+
 def evaluate(expression, values):
     """An expression's value for Variables or numbers as symbols; shared parts are computed once."""
     done = {}
-    for e in walk([expression]):
+    for e in _order(expression):
         if e.op == "symbol":
             done[e] = values[e.args[0]]
         elif e.op == "constant":

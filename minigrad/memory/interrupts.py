@@ -23,20 +23,15 @@ from _thread import get_ident, interrupt_main
 from sys import gettrace
 from typing import Any
 
-WHOLE = "__minigrad_uninterrupted__"  # a global of generated code that counts as marked
+# globals of generated code that counts as marked: with the functions that it calls, or alone
+WHOLE, ALONE = "__minigrad_uninterrupted__", "__minigrad_uninterrupted_alone__"
 # ids of code objects, which live until the program ends
-_whole, _alone, _open = set(), set(), set()
+_whole, _open = set(), set()
 
 
 def uninterrupted(function):
     """Marks a function: Ctrl-C waits until it returns, including the functions that it calls."""
     _whole.add(id(function.__code__))
-    return function
-
-
-def uninterrupted_alone(function):
-    """Marks a function: Ctrl-C waits while its own bytecodes run, but not during its calls."""
-    _alone.add(id(function.__code__))
     return function
 
 
@@ -48,7 +43,7 @@ def interruptible(function):
 
 def _waits(frame):
     """Whether a marked function runs in a frame or in its callers, so that Ctrl-C must wait."""
-    if id(frame.f_code) in _alone:
+    if ALONE in frame.f_globals:
         return True
     while frame is not None:
         code = id(frame.f_code)

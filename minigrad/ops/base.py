@@ -11,8 +11,9 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
-from minigrad.ops.plan import ElementwisePlan, RowPlan
+from minigrad.ops.plan import ElementwisePlan, NumberPlan, RowPlan
 from minigrad.ops.routes import by_route
+from minigrad.ops.short import short
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced
 from minigrad.seams import seams
@@ -40,7 +41,9 @@ class Operation(Function):
     inputs: tuple = ()
     has_routes = True  # whether forward depends on layouts and arguments alone, see `ops.routes`
     routes_ints = True  # False: forward looks at the values of ints, or converts them before
-    takes_numbers = False
+    takes_numbers = is_plain = commutes = False
+    attributes: tuple = ()  # names of the arguments after the inputs
+    defaults: tuple = ()  # of the last attributes
 
     def __init_subclass__(cls, abstract=False, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -51,7 +54,10 @@ class Operation(Function):
                 f"op {cls.__name__}: wanted a docstring that gives shapes: (...) -> (...)"
             )
         cls.name = cls.__dict__.get("name") or _snake(cls.__name__)
+        cls.calls = {}
         cls.prepare()
+        if "apply" not in vars(cls):
+            cls.apply = staticmethod(short(cls, cls.otherwise))
         if not cls.samples:
             raise TypeError(f"op {cls.__name__}: wanted samples, a list of tuples of input shapes")
         registry[cls.name] = cls
@@ -60,6 +66,13 @@ class Operation(Function):
     def prepare(cls):
         """Reads the class body."""
         raise NotImplementedError
+
+    @classmethod
+    def otherwise(cls, *args):
+        """What `apply` does where no short way is known."""
+        count = len(cls.inputs)
+        y = by_route(cls, args[:count], args[count:])
+        return cls.long_way(*args) if y is None else y
 
 
 def _snake(name):
@@ -90,7 +103,10 @@ class Elementwise(Operation, abstract=True):
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
         y = cls.formula(*map(symbol, cls.inputs))
         cls.program = Program(cls.inputs, [y])
-        cls.plans, cls.plan_type, cls.routes = {}, ElementwisePlan, {}
+        cls.plans, cls.plan_type = {}, ElementwisePlan
+        cls.is_plain = (
+            cls.forward.__func__ is Elementwise.forward.__func__
+        )  # nothing to check first
         if cls.gradient is not None:
             asked = list(inspect.signature(cls.gradient).parameters)[1:]
             formulas = cls.gradient(symbol("dy"), *map(symbol, asked))
@@ -104,6 +120,11 @@ class Elementwise(Operation, abstract=True):
         if found is None:
             found = cls.plans[mask] = cls.plan_type(cls, mask)
         return found
+
+    @classmethod
+    def number_plan(cls, mask):
+        """The plan for an Array and a number, of which the mask says where the Array stands."""
+        return NumberPlan(cls, mask)
 
     @classmethod
     def result_dtype(cls, operands):
@@ -146,11 +167,8 @@ class Elementwise(Operation, abstract=True):
         return out
 
     @classmethod
-    def apply(cls, *args):
+    def long_way(cls, *args):
         """Runs the op on Variables and numbers, and records it if an input requires gradients."""
-        y = by_route(cls, args)
-        if y is not None:
-            return y
         args = [
             a if isinstance(a, (Variable, float, int)) else operand(a, cls.name, args) for a in args
         ]
@@ -283,19 +301,17 @@ class Structural(Operation, abstract=True):
         cls.has_gradients = cls.gradients is not None
         if cls.array_gradients == "same":  # they apply one op to dy, which may be an Array
             cls.array_gradients = cls.gradients
-        cls.plans, cls.plan_type, cls.routes = {}, StructuralPlan, {}
+        cls.plans, cls.plan_type = {}, StructuralPlan
+        cls.defaults = cls.forward.__defaults__ or ()
 
     n_inputs = 1
 
     plan = Elementwise.__dict__["plan"]
 
     @classmethod
-    def apply(cls, *args):
+    def long_way(cls, *args):
         """Runs the op on Variables (then attributes) and records it if needed."""
         count = cls.n_inputs
-        y = by_route(cls, args[:count], args[count:])
-        if y is not None:
-            return y
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):

@@ -11,7 +11,7 @@ from minigrad.ops.base import Elementwise
 class Add(Elementwise):
     """Sum, broadcast.  (...), (...) -> (...)."""
 
-    takes_bool = False
+    takes_bool, commutes = False, True
 
     def formula(a, b):
         return a + b
@@ -35,7 +35,7 @@ class Sub(Elementwise):
 class Mul(Elementwise):
     """Product, broadcast.  (...), (...) -> (...).  d(ab) = b da + a db."""
 
-    takes_bool = False
+    takes_bool, commutes = False, True
 
     def formula(a, b):
         return a * b

@@ -1,7 +1,5 @@
 """Reading and writing at an index: views, and rows that are selected, added to or replaced."""
 
-import functools
-
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
@@ -12,7 +10,16 @@ from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, stored_number
-from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
+from minigrad.ops.places import (
+    Place,
+    is_run_time,
+    located,
+    region_shape,
+    spec_of,
+    view_of,
+    viewed,
+    winners,
+)
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
@@ -225,20 +232,14 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
-    shape = x.array.shape
-    if type(index) is int and shape and -shape[0] <= index < shape[0]:
-        return Slice.apply(x, (index % shape[0], *whole_axes(shape)[1:]))
+    spec = spec_of(x, index)
+    if spec is not None:
+        return Slice.apply(x, spec)
     place = located(x, index)
     y = read(x, place)
     if place.index is not None and seams.effects.is_tracing and _is_view(index):
         seams.effects.stand_in(y.array, x.array)
     return y
-
-
-@functools.lru_cache(4096)
-def whole_axes(shape):
-    """The spec of a Place that takes all of a shape."""
-    return tuple([(0, 1, n) for n in shape])
 
 
 def _is_view(index):

@@ -133,6 +133,33 @@ def located(x, index, value=None):
     return _with_index(x, tuple(spec), entries, out, _are_neighbours(kinds), value)
 
 
+def spec_of(x, index):
+    """The spec of the Place of x[index] for ints, slices of ints, None and ..., or None."""
+    key = [x.array.shape]
+    for item in index if type(index) is tuple else (index,):
+        if type(item) is slice:
+            bounds = item.start, item.stop, item.step
+            if not PLAIN.issuperset(map(type, bounds)):
+                return None
+            key.append(bounds)
+        elif type(item) is int or item is None or item is Ellipsis:
+            key.append(item)
+        else:
+            return None
+    key = tuple(key)
+    found = _specs.get(key)
+    if found is None:
+        if len(_specs) >= MOST:
+            _specs.clear()
+        found = _specs[key] = located(x, index).spec
+    return found
+
+
+PLAIN = {int, type(None)}
+MOST = 4096  # specs that are kept
+_specs = {}
+
+
 def is_run_time(item):
     """Whether an item of an index is a number that is known only when a program runs."""
     return seams.effects.is_tracing and isinstance(item, Variable) and item.array.shape == ()

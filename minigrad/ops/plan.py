@@ -4,19 +4,14 @@ One plan per op and set of inputs. First order: one fused kernel over Arrays, wh
 broadcast axes. Higher orders: the same formulas, evaluated with Variables.
 """
 
-from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
-from minigrad.devices.backend import device_of
+from minigrad.devices.backend import device_of, like
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
-from minigrad.memory.interrupts import uninterrupted
-from minigrad.ops.routes import gradients
+from minigrad.ops.routes import RoutedPlan, gradients
 from minigrad.seams import seams
-from minigrad.tape.node import Plan
 from minigrad.tape.saved import saved_variable
 from minigrad.tape.variable import Variable
-
-_new = object.__new__
 
 
 def is_dy(formula):
@@ -55,28 +50,7 @@ def sum_to(array, shape, dtype=None):
     return sum_program(device_of(array), IDENTITY, (array,), array.shape, shape, dtype)
 
 
-@uninterrupted
-def like(x):
-    """An uninitialised Array like x, which must be flat; makes no calls, for the fast paths."""
-    home = x.buffer.home
-    if not home:
-        return device_of(x).empty(x.shape, x.dtype)
-    buffer = home.pop()
-    pool, nbytes = home.pool, buffer.nbytes
-    buffer.owners, buffer.requested = 1, x.buffer.requested
-    pool.takes += 1
-    pool.allocated_bytes += nbytes
-    current = pool.current_bytes = pool.current_bytes + nbytes
-    if current > pool.peak_bytes:
-        pool.peak_bytes = current
-    out = _new(Array)
-    out.buffer, out.version, out.offset = buffer, 0, 0
-    out.shape, out.strides, out.dtype = x.shape, x.strides, x.dtype
-    out.size, out.is_flat = x.size, True
-    return out
-
-
-class ElementwisePlan(Plan):
+class ElementwisePlan(RoutedPlan):
     """Gradients of an elementwise op for one set of inputs.
 
     `number`: the name of the operand that is a float on the fast path, or None.
@@ -85,16 +59,19 @@ class ElementwisePlan(Plan):
     number: str | None = None
 
     def __init__(self, op, mask):
-        self.op, self.mask, self.name = op, mask, op.name
-        self.input_names = op.inputs
+        super().__init__(op, mask)
         stated = dict(enumerate(op.gradient_formulas))
         self.formulas = [stated.get(k) if mask >> k & 1 else None for k in range(len(op.inputs))]
         used = set().union(*(symbols_of(e) for e in self.formulas if isinstance(e, Expression)))
         self.saved_names = tuple(n for n in (*op.inputs, "y") if n in used)
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
         self.arguments = ("dy", *self.saved_names)
-        self.programs, self.routes = {}, {}
+        self.leave_out()
+
+    def leave_out(self):
+        self.formulas = [e if self.mask >> k & 1 else None for k, e in enumerate(self.formulas)]
         own = [k for k, e in enumerate(self.formulas) if e is not None and not is_dy(e)]
+        self.programs = {}
         self.program = self._program(tuple(own)) if own else None
         self.backward = self._short_way(own)
 

@@ -4,20 +4,18 @@ import inspect
 
 from minigrad.formulas.expression import call
 from minigrad.ops.plan import sum_to
-from minigrad.ops.routes import gradients
+from minigrad.ops.routes import RoutedPlan, gradients, in_group
 from minigrad.seams import seams
-from minigrad.tape.node import Node, Plan
 from minigrad.tape.saved import saved_variable
 from minigrad.tape.variable import Variable
 
 
-class StructuralPlan(Plan):
+class StructuralPlan(RoutedPlan):
     """Gradients of a structural op: one function of Variables per input."""
 
     def __init__(self, op, mask):
-        self.op, self.mask, self.name = op, mask, op.name
-        self.input_names = op.inputs
-        self.rules, self.quick, self.routes, self.writes = [], None, {}, []
+        super().__init__(op, mask)
+        self.rules, self.quick, self.writes = [], None, []
         names = set()
         for k, rule in enumerate(op.gradients):
             if not mask >> k & 1 or rule is None:
@@ -42,6 +40,12 @@ class StructuralPlan(Plan):
             self.writes = [k for k, rule in enumerate(self.quick) if rule and rule[2]]
         self.arguments = ("dy", *self.saved_names)
 
+    def leave_out(self):
+        self.rules = [rule if self.mask >> k & 1 else None for k, rule in enumerate(self.rules)]
+        if self.quick is not None:
+            self.quick = [f if self.mask >> k & 1 else None for k, f in enumerate(self.quick)]
+        self.writes = [k for k in self.writes if self.mask >> k & 1]
+
     def _quick_source(self, what, which):
         """(source, index): 0 for a saved Array, 1 for an attribute, 2 for the shape of an input."""
         if what == "saved":
@@ -59,15 +63,16 @@ class StructuralPlan(Plan):
             return "shape", op.inputs.index(name[:-6])
         raise TypeError(f"op {op.__name__}: a gradient asks for {name}, which it does not have")
 
-    def backward(self, node, dy):
-        """First order: Variables in, Arrays out, nothing recorded."""
+    def general(self, node, dy):
+        """First order: Arrays in and out, nothing recorded."""
         if self.quick is not None and seams.unbroadcast is None:
             for k in self.writes:
-                edge = node.edges[k]
-                if type(edge) is not Node and edge.group is not None:
+                if in_group(node.edges[k]):
                     return self._quickly(node, dy, *node.kept)
             return gradients(self, node, dy, lambda dy, *kept: self._quickly(node, dy, *kept))
         return gradients(self, node, dy, lambda dy, *kept: self._over_arrays(node, dy, *kept))
+
+    backward = general
 
     def _over_arrays(self, node, dy, *kept):
         saved = dict(zip(self.saved_names, map(Variable, kept), strict=True))
@@ -85,10 +90,8 @@ class StructuralPlan(Plan):
                 attributes[k] if source == 1 else wanted[k][0] if source else kept[k]
                 for source, k in sources
             ]
-            if may_write:
-                edge = node.edges[k]
-                if type(edge) is not Node and edge.group is not None:
-                    arguments.append(edge.group[0].destination(edge))
+            if may_write and in_group(edge := node.edges[k]):
+                arguments.append(edge.group[0].destination(edge))
             g = function(dy, *arguments)
             shape, dtype = wanted[k]
             if g.shape != shape or g.dtype is not dtype:

@@ -6,7 +6,6 @@ are made from their class. One that takes its arguments in another way, such as 
 is written here, of operations: the kernels are theirs.
 """
 
-import inspect
 import math
 
 from minigrad.arguments import choice, flag, is_run_number, number, whole
@@ -42,38 +41,17 @@ from minigrad.ops import (
 from minigrad.ops.base import Elementwise, registry
 from minigrad.ops.fast import (
     called_as,
+    function_of,
     logical_operator,
-    make_binary,
-    make_reflected,
-    make_unary,
     operator,
     refused_operator,
 )
-from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
+from minigrad.ops.operands import as_variable, constant, operand, variables
 from minigrad.tape import backward
 from minigrad.tape.interop import FUNCTIONS
 from minigrad.tape.variable import Variable
 
 _ = angles, binary, linalg, unary, backward  # importing fills the registry and completes Variable
-
-
-def _simple(op):
-    """The public function of an op whose only arguments are its inputs."""
-
-    def function(*args):
-        if len(args) != len(op.inputs):
-            names, s = ", ".join(op.inputs), "s" * (len(op.inputs) != 1)
-            raise ArgumentTypeError(
-                f"{op.name}: wanted {len(op.inputs)} operand{s}, {names}",
-                f"{len(args)}",
-                f"mg.{op.name}({names})",
-            )
-        return op.apply(*args)
-
-    function.__signature__ = inspect.Signature(
-        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in op.inputs]
-    )
-    return called_as(op, function)
 
 
 def _with_axis(op):
@@ -259,12 +237,14 @@ def cumsum(x, axis=None):
     return scan.Cumsum.apply(x, axis)
 
 
+COMMON_POWERS = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
+
+
 def power(a, b):
     """a to the power b; common exponents use special ops.  (...), (...) -> (...)."""
     b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
-        common = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
-        quick = None if is_run_number(b) else common.get(b)
+        quick = None if is_run_number(b) else COMMON_POWERS.get(b)
         if quick is not None and (a.dtype.is_float or b == 2):
             return quick.apply(a)
     return binary.Pow.apply(a, b)
@@ -281,7 +261,7 @@ for _name, _op in registry.items():
     if _name in AXIS:
         functions[_name] = _with_axis(_op)
     elif issubclass(_op, Elementwise) and _name not in SPECIAL and not _name.endswith("_row"):
-        functions[_name] = _simple(_op)
+        functions[_name] = function_of(_op)
 functions |= {
     f.__name__: f
     for f in (
@@ -295,7 +275,7 @@ functions |= {
     )
 }  # fmt: skip
 functions["pow"] = power
-functions["minimum"], functions["maximum"] = map(_simple, (binary.Minimum, binary.Maximum))
+functions["minimum"], functions["maximum"] = map(function_of, (binary.Minimum, binary.Maximum))
 
 FLOWS = dict(functions)  # functions that formulas and gradients may call by name
 FLOWS |= {
@@ -315,8 +295,9 @@ FLOWS |= {
 }
 functions["var"] = var
 functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
-for _name in functions:
-    functions[_name] = teaching(functions[_name])
+for _name, _function in functions.items():
+    if getattr(_function, "__wrapped__", None) is None:  # those of fast.py are taught already
+        functions[_name] = teaching(_function)
 
 METHODS = [
     "neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p",
@@ -350,22 +331,16 @@ def _install():
     Variable.bind = lambda self, name, args: FLOWS[name](*args)
     for name in METHODS:
         setattr(Variable, name, functions[name])
-    slow = {
+    operators = {
         "add": binary.Add, "sub": binary.Sub, "mul": binary.Mul, "truediv": binary.Div,
         "floordiv": division.FloorDivide, "mod": division.Remainder,
         "lt": comparison.Less, "le": comparison.LessEqual, "gt": comparison.Greater,
         "ge": comparison.GreaterEqual, "eq": comparison.Equal, "ne": comparison.NotEqual,
     }  # fmt: skip
-    for method, op in slow.items():
-        plain = operator(op)
-        is_plain = op.forward.__func__ is Elementwise.forward.__func__  # nothing to check first
-        quick = is_plain and op.gradient_formulas and op.result in ("promote", "real")
-        setattr(Variable, f"__{method}__", make_binary(op) if quick else plain)
-        setattr(InferenceVariable, f"__{method}__", plain)
+    for method, op in operators.items():
+        setattr(Variable, f"__{method}__", operator(op))
         if method in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
-            commutes = method in ("add", "mul")
-            reflected = make_reflected(op) if commutes else operator(op, is_reflected=True)
-            setattr(Variable, f"__r{method}__", reflected)
+            setattr(Variable, f"__r{method}__", operator(op, is_reflected=True))
     logic = {
         "and": ("&", comparison.LogicalAnd, "mg.logical_and, where a number counts as x != 0"),
         "or": ("|", comparison.LogicalOr, "mg.logical_or, where a number counts as x != 0"),
@@ -379,11 +354,7 @@ def _install():
         refused = refused_operator(f"{sign}: there are no operations on bits", f"{form} of ints")
         setattr(Variable, f"__{method}__", refused)
         setattr(Variable, f"__r{method}__", refused)
-    for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
-        quick = functions[name] = FLOWS[name] = make_unary(registry[name])
-        setattr(Variable, name, quick)
-        if name == "neg":
-            Variable.__neg__ = quick
+    Variable.__neg__ = operator(unary.Neg)
     Variable.__hash__ = object.__hash__
     Variable.__pow__ = teaching(power)
     Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)

@@ -136,15 +136,15 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
         live = leading_to(order, only)
         order = [node for node in order if node in live]
         start = {key: g for key, g in start.items() if key in live}
-    watched = live is not None or seams.check_saved is not None
     for node in order:
         kept = node.kept
-        if kept is None or watched:
-            if live is None or not ends_at(node, live):
+        if kept is None or seams.check_saved is not None:
+            if live is None or not live.isdisjoint(node.edges):  # it leads to a target
                 check(node)
             continue
         for value, version in zip(kept, node.versions, strict=True):
-            if version is not None and value.version != version:
+            is_changed = version is not None and value.version != version
+            if is_changed and (live is None or not live.isdisjoint(node.edges)):
                 raise_modified(node, value, version)
     mode = enable_grad if create_graph else no_grad
     outer, mine = state.backward_pass, BackwardPass(is_committed, seams.in_backward)
@@ -211,7 +211,7 @@ def leading_to(order, targets):
     """The targets (nodes or leaves) and all nodes in `order` from which one can be reached."""
     live = set(targets)
     for node in reversed(order):
-        if any(edge in live for edge in node.edges):
+        if not live.isdisjoint(node.edges):
             live.add(node)
     return live
 
@@ -280,14 +280,14 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
     try:
         if (
             create_graph
-            or only is not None
+            or (only is not None and any(type(target) is Node for target in only))
             or state.observers
             or seams.in_backward
             or state.watchers
         ):
             found = walk(nodes, arrived, retain_graph, create_graph, only, live)
         else:
-            _plain(nodes, arrived, retain_graph)
+            _plain(nodes, arrived, retain_graph, live)
     except TypeError as error:
         node = order[len(order) - length_hint(nodes) - 1]
         if node.kept is None:  # it was not freed when the pass began
@@ -305,7 +305,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
     return leaves
 
 
-def _plain(order, arrived, retain_graph):
+def _plain(order, arrived, retain_graph, live):
     """The fast path of the walk, without observers; eager training spends its time here."""
     owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
     running = state.backward_pass
@@ -327,11 +327,13 @@ def _plain(order, arrived, retain_graph):
                 continue
             if edge not in arrived and edge is not None:
                 owned.add(edge)  # a new array
+        if live is not None:
+            plan = plan.narrowed(node.edges, live)
         grads = plan.backward(node, dy)
         if not retain_graph:
             node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):
-            if edge is None or g is None:
+            if edge is None or g is None or (live is not None and edge not in live):
                 continue
             before = arrive(edge)
             if before is None:
@@ -363,9 +365,9 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
             continue  # reached only through inputs that take no gradient
         if node.hooks:
             dy = run_hooks(node.hooks, dy)
-        if only is not None and node in only:
+        if only is not None and live is not None and node in only:
             found[node] = dy
-            if ends_at(node, live):
+            if live.isdisjoint(node.edges):  # it leads to no other target
                 continue
         if running.is_entrusted:
             check(node)
@@ -374,10 +376,11 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
             if seams.effects.is_tracing and not create_graph and type(dy) is Array and dy.is_flat:
                 dy = dy.view(dy.shape, dy.strides)  # not flat: fast paths would compute with it
         began = time.perf_counter() if observers else 0.0
+        plan = node.plan if live is None else node.plan.narrowed(node.edges, live)
         if create_graph:
-            grads = node.plan.backward_graph(node, dy)
+            grads = plan.backward_graph(node, dy)
         else:
-            grads = node.plan.backward(node, dy)
+            grads = plan.backward(node, dy)
         if observers:
             for observe in observers:
                 observe(node, dy, grads, time.perf_counter() - began)
@@ -400,11 +403,6 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if not retain_graph:
             node.kept = None  # last: what fails above with a TypeError finds it, see `flow`
     return found
-
-
-def ends_at(node, live):
-    """Whether a target leads to no other target, so that the walk can stop there."""
-    return not any(edge in live for edge in node.edges)
 
 
 def add_gradients(a, b):

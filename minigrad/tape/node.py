@@ -59,6 +59,10 @@ class Plan:
 
     add_to: Any = None
 
+    def narrowed(self, edges, live):
+        """The plan that leaves out the gradients of edges that are not in `live`, if it has one."""
+        return self
+
 
 class Node:
     """One recorded operation.

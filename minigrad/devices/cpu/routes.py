@@ -8,6 +8,7 @@ elements, has no route, and goes the long way each time.
 """
 
 import functools
+from typing import NamedTuple
 
 from minigrad.array.array import Array, View, fresh
 from minigrad.devices.backend import _active
@@ -21,6 +22,8 @@ from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
+# functions of the device table that a route calls again: they give nothing back
+CALLED = {"gather", "scatter_add", "put", "cumsum", "arg_reduce"}
 PRODUCT = Program((), [symbol("product")])  # in the place of a program, for a product's kernel
 
 
@@ -60,6 +63,10 @@ class Recorder(Programs):
     def matmul(self, a, b, out, bias=None, accumulate=False):
         bound = None
         if not accumulate and not own_matmul.is_used:
+            if len(out.shape) == 2:  # as in `blas.matmul`
+                a, b = (
+                    x if blas.readable(x.shape, x.strides) else self.contiguous(x) for x in (a, b)
+                )
             bound = blas.bound_product(a, b, out, bias is not None)
         if bound is None:
             self.is_lost = True
@@ -68,6 +75,23 @@ class Recorder(Programs):
         self.has_product = True
         operands = (a, b, out) if bias is None else (a, b, bias, out)
         self.launch(PRODUCT, BoundKernel(*bound, 0, None), operands)
+
+    def share(self, x):
+        out = cpu.share(x)
+        self.filled.add(len(self.made))
+        self.made.append(out)
+        self.steps.append(Call("share", (x,), out))
+        return out
+
+    def call(self, name, arguments):
+        """Calls one of CALLED, and notes it; what it is given counts as written to."""
+        for x in arguments:
+            if isinstance(x, Array):
+                self.filled.update(self.owners(x))
+            elif type(x) not in (int, bool):
+                self.is_lost = True
+        self.steps.append(Call(name, arguments, None))
+        getattr(cpu, name)(*arguments)
 
     def place(self, x, k, are_ours):
         """Where an operand is found: (kind, which input or Array made, or a value, bytes)."""
@@ -85,9 +109,25 @@ class Recorder(Programs):
         self.is_lost = True  # it comes from elsewhere
         return "constant", 0, 0
 
+    def used_by(self, step):
+        """The numbers of the Arrays made that a step uses."""
+        if isinstance(step, Call):
+            return [n for x in step.arguments if isinstance(x, Array) for n in self.owners(x)]
+        if isinstance(step, Array):
+            return []
+        return [number for kind, number, _ in step[1] if kind == "made"]
+
     def owners(self, x):
         """The number of the Array made that owns the memory of x, if one does."""
         return [number for number, made in enumerate(self.made) if x.storage is made]
+
+
+class Call(NamedTuple):
+    """A noted call of a function of the device table, and the Array that it made, or None."""
+
+    name: str
+    arguments: tuple
+    out: Array | None
 
 
 def _beyond(name):
@@ -112,7 +152,9 @@ for _name in {*dir(type(cpu)), "prepare_write"} - {
     "name",
     "pool",
 }:
-    if not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
+    if _name in CALLED:
+        setattr(Recorder, _name, lambda self, *arguments, name=_name: self.call(name, arguments))
+    elif not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
         setattr(Recorder, _name, _beyond(_name))
 
 
@@ -172,15 +214,45 @@ def _second(storage):
     return other
 
 
+class Lines(NamedTuple):
+    """What was noted, as text: lines, in which operands are x0, x1, ...; and what they make.
+
+    constants: the values of c0, c1, ..., by which calls of one structure differ.
+    """
+
+    lines: tuple
+    result: str
+    constants: list
+
+    def function(self, count):
+        """A function of `count` operands; its text is compiled once for all of one structure."""
+        inputs = ", ".join(f"x{k}" for k in range(count))
+        return _maker(self.lines, self.result, inputs, len(self.constants))(*self.constants)
+
+
+@functools.lru_cache(4096)
+def _maker(lines, result, inputs, count):
+    constants = ", ".join(f"c{k}" for k in range(count))
+    body = "".join(f"        {line}\n" for line in (*lines, f"return {result}"))
+    text = f"def make({constants}):\n    def route({inputs}):\n{body}    return route\n"
+    scope = {**SCOPE, WHOLE: True}
+    exec(text, scope)
+    return scope["make"]
+
+
+SCOPE = {
+    "new": object.__new__, "Array": Array, "View": View, "pool": cpu.pool, "empty": cpu.empty,
+}  # fmt: skip
+
+
 def written(recorder, result):
-    """The noted steps as a function of the operands, or None if the result comes from elsewhere."""
+    """The Lines of what was noted, or None if the result comes from elsewhere."""
     text = _Text(recorder)
     results = arrays_of(result)
     kept = {number for x in results if x is not None for number in recorder.owners(x)}
     last = {}  # of each Array made the last step that uses it
     for k, step in enumerate(recorder.steps):
-        if not isinstance(step, Array):
-            last.update((number, k) for kind, number, _ in step[1] if kind == "made")
+        last.update((number, k) for number in recorder.used_by(step))
     for k, step in enumerate(recorder.steps):
         text.add(step)
         done = [n for n, end in last.items() if end == k and n not in kept]
@@ -189,7 +261,35 @@ def written(recorder, result):
     shown = [text.result(x) for x in results]
     if recorder.is_lost:
         return None
-    return text.function(f"[{', '.join(shown)}]" if isinstance(result, list) else shown[0])
+    whole = f"[{', '.join(shown)}]" if isinstance(result, list) else shown[0]
+    return Lines(tuple(text.lines), whole, text.constants)
+
+
+def taken(name, buffer, home, requested, layout, otherwise):
+    """The lines that make a flat Array, as `Pool.take` and `fresh` do, without calls.
+
+    layout: the names of shape, strides, dtype and size. otherwise: what makes it if its bin of
+    memory is empty. The lines use the name `n`.
+    """
+    shape, strides, dtype, size = layout
+    return [
+        f"if {home}:",
+        f"    {buffer} = {home}.pop()",
+        f"    {buffer}.owners, {buffer}.requested = 1, {requested}",
+        f"    n = {buffer}.nbytes",
+        "    pool.takes += 1",
+        "    pool.allocated_bytes += n",
+        "    n = pool.current_bytes = pool.current_bytes + n",
+        "    if n > pool.peak_bytes:",
+        "        pool.peak_bytes = n",
+        f"    {name} = new(Array)",
+        f"    {name}.buffer, {name}.version, {name}.offset, {name}.is_flat = {buffer}, 0, 0, True",
+        f"    {name}.shape, {name}.strides = {shape}, {strides}",
+        f"    {name}.dtype, {name}.size = {dtype}, {size}",
+        "else:",
+        f"    {name} = {otherwise}",
+        f"    {buffer} = {name}.buffer",
+    ]
 
 
 class _Text:
@@ -210,6 +310,9 @@ class _Text:
         if isinstance(step, Array):
             self.make(step)
             return
+        if isinstance(step, Call):
+            self.call(step)
+            return
         bound, places = step
         operands = ", ".join(map(self.operand, places))
         if bound.work < SPLIT or bound.steps is None:
@@ -219,31 +322,27 @@ class _Text:
             self.lines.append(f"{self.constant(bound.run)}([{operands}])")
 
     def make(self, array):
-        """As `Pool.take` and `fresh`, without calls."""
+        """Takes memory for an Array."""
         k, dtype = self.count, array.dtype
         self.count += 1
         requested = array.size * dtype.itemsize
-        home, shape = self.constant(cpu.pool.home_of(requested)), self.constant(array.shape)
-        strides, kind = self.constant(array.strides), self.constant(dtype)
-        size, count = self.constant(array.size), self.constant(requested)
-        self.lines += [
-            f"if {home}:",
-            f"    b{k} = {home}.pop()",
-            f"    b{k}.owners, b{k}.requested = 1, {count}",
-            f"    n = b{k}.nbytes",
-            "    pool.takes += 1",
-            "    pool.allocated_bytes += n",
-            "    n = pool.current_bytes = pool.current_bytes + n",
-            "    if n > pool.peak_bytes:",
-            "        pool.peak_bytes = n",
-            f"    t{k} = new(Array)",
-            f"    t{k}.buffer, t{k}.version, t{k}.offset, t{k}.is_flat = b{k}, 0, 0, True",
-            f"    t{k}.shape, t{k}.strides, t{k}.dtype, t{k}.size = "
-            f"{shape}, {strides}, {kind}, {size}",
-            "else:",
-            f"    t{k} = empty({shape}, {kind})",
-            f"    b{k} = t{k}.buffer",
-        ]
+        home, count = self.constant(cpu.pool.home_of(requested)), self.constant(requested)
+        layout = [self.constant(x) for x in (array.shape, array.strides, dtype, array.size)]
+        otherwise = f"empty({layout[0]}, {layout[2]})"
+        self.lines += taken(f"t{k}", f"b{k}", home, count, layout, otherwise)
+
+    def call(self, step):
+        """Calls a function of the device table."""
+        arguments = ", ".join(
+            self.shown(x) if isinstance(x, Array) else self.constant(x) for x in step.arguments
+        )
+        line = f"{self.constant(getattr(cpu, step.name))}({arguments})"
+        if step.out is not None:
+            line, self.count = (
+                f"t{self.count} = {line}; b{self.count} = t{self.count}.buffer",
+                (self.count + 1),
+            )
+        self.lines.append(line)
 
     def operand(self, place):
         """What a kernel gets for an operand: an address or a number."""
@@ -262,23 +361,26 @@ class _Text:
         return f"p{k}{more}"
 
     def result(self, array):
-        """The name of a result: an input, an Array that was made, or a new view of one."""
+        """The name of a result, which a noted kernel must have written."""
         if array is None:
             return "None"
+        owners = self.recorder.owners(array)
+        self.recorder.is_lost |= array.size > 0 and not self.recorder.filled.issuperset(owners)
+        return self.shown(array)
+
+    def shown(self, array):
+        """The name of an Array: an input, one that was made, or a new view of one."""
         for k, x in enumerate(self.recorder.inputs):
             if array is x:
                 return f"x{k}"
         for k, made in enumerate(self.recorder.made):
             if array is made:
-                self.recorder.is_lost |= k not in self.recorder.filled and made.size > 0
                 return f"t{k}"
         kind, k, offset = self.recorder.place(array, -1, False)
         if kind == "constant" or type(array) is not View:
             self.recorder.is_lost = True
             return "None"
         base = f"x{k}" if kind == "input" else f"t{k}"
-        if kind == "made" and k not in self.recorder.filled and array.size:
-            self.recorder.is_lost = True
         begin = offset // array.dtype.itemsize
         more = f" + {self.constant(begin)}" if begin else ""
         name = f"v{len(self.lines)}"
@@ -291,23 +393,3 @@ class _Text:
             f"{base}.offset{more}, {self.constant(array.dtype)}, {self.constant(array.size)}",
         ]
         return name
-
-    def function(self, result):
-        """The function, from a text that is compiled once for all layouts of one structure."""
-        inputs = ", ".join(f"x{k}" for k in range(len(self.recorder.inputs)))
-        head = f"def make({', '.join(f'c{k}' for k in range(len(self.constants)))}):"
-        body = "".join(f"        {line}\n" for line in self.lines)
-        text = (
-            f"{head}\n    def route({inputs}):\n{body}        return {result}\n    return route\n"
-        )
-        return _maker(text)(*self.constants)
-
-
-@functools.lru_cache(4096)
-def _maker(text):
-    scope = {
-        "new": object.__new__, "Array": Array, "View": View, "pool": cpu.pool, "empty": cpu.empty,
-        WHOLE: True,
-    }  # fmt: skip
-    exec(text, scope)
-    return scope["make"]

@@ -13,6 +13,7 @@ from minigrad.devices import backend
 from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError, TraceError
 from tests.functions import Two
+from tests.ways import the_long_way
 
 DEVICE = "simt"
 
@@ -204,7 +205,7 @@ def test_decorated_functions_of_two_threads_leave_each_its_own_device():
 def test_active_device_computes_and_refuses_arrays_of_others():
     x = mg.ones((2,))
     device = backend.device_named(DEVICE)
-    with backend.active(device):
+    with backend.active(device), the_long_way():
         assert (mg.ones((2,)) + 1.0).device == DEVICE
         with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
             x.clone()

@@ -18,10 +18,15 @@ LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
 AT_ONCE = (False,)  # acquire(False): take a lock if it is free, do not wait
 
 
+def chosen():
+    """The number of threads that MINIGRAD_THREADS asks for, or None."""
+    text = os.environ.get("MINIGRAD_THREADS")
+    return max(1, int(text)) if text and text.isdigit() else None
+
+
 def _count():
-    chosen = os.environ.get("MINIGRAD_THREADS")
-    if chosen and chosen.isdigit():
-        return max(1, int(chosen))
+    if (count := chosen()) is not None:
+        return count
     if hasattr(os, "sched_getaffinity"):
         return min(8, len(os.sched_getaffinity(0)))
     return min(8, os.cpu_count() or 1)

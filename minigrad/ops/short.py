@@ -43,9 +43,9 @@ class _Usable(dict):
 
 SCOPE = {
     **routes.SCOPE, "IS": _Usable(), "MISSING": MISSING, "Node": Node, "OURS": OURS,
-    "Variable": Variable, ALONE: True,
-    "getframe": sys._getframe, "like": like, "next_serial": next_serial, "note": note,
-    "own_matmul": own_matmul, "protected": protected, "state": state,
+    "Variable": Variable, ALONE: True, "getframe": sys._getframe, "like": like,
+    "next_serial": next_serial, "note": note, "own_matmul": own_matmul, "protected": protected,
+    "state": state,
 }  # fmt: skip
 
 
@@ -239,9 +239,7 @@ def _branch(kinds, forms, is_recorded, all_arguments):
     tests, lines, keys = [], [], []
     for k, kind in enumerate(kinds):
         is_array = kind == "x"
-        tests.append(
-            f"(type(a{k}) is Variable or IS[type(a{k})])" if is_array else NUMBER.format(f"a{k}")
-        )
+        tests.append((USABLE if is_array else NUMBER).format(f"a{k}"))
         lines.append(f"x{k} = a{k}.array" if is_array else f"x{k} = a{k}")
         keys.append(KEY.format(k, all=all_arguments) if is_array else f"k{k} = type(a{k})\n")
     body = "\n".join(lines) + "\n"

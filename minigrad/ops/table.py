@@ -8,7 +8,7 @@ is written here, of operations: the kernels are theirs.
 
 import math
 
-from minigrad.arguments import choice, flag, is_run_number, number, whole
+from minigrad.arguments import choice, flag, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.hints import teaching
@@ -47,6 +47,7 @@ from minigrad.ops.fast import (
     refused_operator,
 )
 from minigrad.ops.operands import as_variable, constant, operand, variables
+from minigrad.ops.short import short
 from minigrad.tape import backward
 from minigrad.tape.interop import FUNCTIONS
 from minigrad.tape.variable import Variable
@@ -237,16 +238,17 @@ def cumsum(x, axis=None):
     return scan.Cumsum.apply(x, axis)
 
 
+NUMBERS = {int, float}
 COMMON_POWERS = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
 
 
 def power(a, b):
     """a to the power b; common exponents use special ops.  (...), (...) -> (...)."""
-    b = operand(b, "pow", (a,))
-    if isinstance(b, (int, float)) and isinstance(a, Variable):
-        quick = None if is_run_number(b) else COMMON_POWERS.get(b)
-        if quick is not None and (a.dtype.is_float or b == 2):
-            return quick.apply(a)
+    if type(b) not in NUMBERS:
+        b = operand(b, "pow", (a,))
+    quick = COMMON_POWERS.get(b) if type(b) in NUMBERS else None
+    if quick is not None and isinstance(a, Variable) and (a.array.dtype.is_float or b == 2):
+        return quick.apply(a)
     return binary.Pow.apply(a, b)
 
 
@@ -365,8 +367,9 @@ def _install():
     fix = "compare first: ~(a > 0), or mg.logical_not(a)"
     Variable.__invert__ = logical_operator(comparison.LogicalNot, "~", fix)
     Variable.__round__ = _rounded
-    Variable.__matmul__ = matmul
-    Variable.__rmatmul__ = lambda self, other: matmul(other, self)
+    product = linear.Matmul
+    Variable.__matmul__ = called_as(product, short(product, matmul))
+    Variable.__rmatmul__ = called_as(product, short(product, matmul, "reflected"))
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0

@@ -13,7 +13,10 @@ from minigrad.devices import loader
 from minigrad.devices.cpu.own_matmul import own_matmul
 from minigrad.devices.cpu.own_matmul import state as own_state
 from minigrad.devices.cpu.own_matmul import use_own as use_own
+from minigrad.devices.threads import chosen
 from minigrad.memory.interrupts import uninterrupted
+
+COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS' functions for how many threads it uses
 
 
 @functools.cache
@@ -38,6 +41,8 @@ def find_blas():
                     assert function is not None
                     address = ctypes.cast(function, ctypes.c_void_p).value
                     llvm.add_symbol(f"minigrad_{name}gemm", address)
+                if (count := chosen()) is not None:  # one setting for both pools of threads
+                    getattr(library, COUNT.format("set"), lambda count: None)(count)
                 return library
     return None
 
@@ -82,7 +87,7 @@ class SingleThreaded:
 @functools.cache
 def _counts(what):
     """OpenBLAS' function that gets or sets how many threads it uses."""
-    return getattr(find_blas(), f"scipy_openblas_{what}_num_threads64_", lambda *count: 1)
+    return getattr(find_blas(), COUNT.format(what), lambda *count: 1)
 
 
 single_threaded = SingleThreaded()

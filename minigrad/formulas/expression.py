@@ -112,10 +112,11 @@ class Expression(Flows):
             key = (op, *((type(a), a) for a in args))
         found = cls._interned.get(key)
         if found is None:
-            found = cls._interned[key] = object.__new__(cls)
-            found.op, found.args = op, args
-            found.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
-            found.depth += op in ROW_REDUCTIONS
+            made = object.__new__(cls)
+            made.op, made.args = op, args
+            made.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
+            made.depth += op in ROW_REDUCTIONS
+            found = cls._interned.setdefault(key, made)  # other threads see whole ones only
         return found
 
     __hash__ = object.__hash__

@@ -15,7 +15,7 @@ from minigrad.ops.plan import ElementwisePlan, NumberPlan, RowPlan
 from minigrad.ops.routes import by_route
 from minigrad.ops.short import short
 from minigrad.ops.structural_plan import StructuralPlan
-from minigrad.ops.watching import announced
+from minigrad.ops.watching import announced, of_view
 from minigrad.seams import seams
 from minigrad.tape.function import Function
 from minigrad.tape.modes import SLOW, SPAN, note, state
@@ -339,7 +339,7 @@ class Structural(Operation, abstract=True):
                 mask |= bit
             bit += bit
         if not mask or not state.recording or not out.dtype.is_float or cls.gradients is None:
-            return Variable(out)
+            return of_view(variables[0], out) if cls.is_view else Variable(out)
         plan = cls.plans.get(mask) or cls.plan(mask)
         kept = [protected(out if i < 0 else arrays[i]) for i in plan.saved_index]
         edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])

@@ -6,7 +6,7 @@ from minigrad.devices.backend import device_of
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.base import Elementwise
-from minigrad.ops.operands import demand
+from minigrad.ops.operands import demand, fitting_numbers
 
 NOT_ZERO = Program(["b"], [e.not_equal(symbol("b"), 0)])
 
@@ -21,8 +21,9 @@ class Quotient(Elementwise, abstract=True):
     def forward(cls, *operands):
         """The output Array; refuses a 0 to divide ints by."""
         device = device_of(next(x for x in operands if isinstance(x, Array)))
-        if not cls.result_dtype(operands).is_float:
-            b = operands[1]
+        dtype = cls.result_dtype(operands)
+        if not dtype.is_float:
+            _, b = fitting_numbers(cls.name, operands, dtype)
             flags = device.empty(b.shape if isinstance(b, Array) else (), bool_)
             device.elementwise(NOT_ZERO, (b,), (flags,))
             demand(

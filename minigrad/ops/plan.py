@@ -75,11 +75,6 @@ class ElementwisePlan(RoutedPlan):
         self.program = self._program(tuple(own)) if own else None
         self.backward = self._short_way(own)
 
-    @property
-    def is_numbered(self):
-        """Whether the fast path keeps a number."""
-        return self.number in self.saved_names
-
     def _program(self, which):
         found = self.programs.get(which)
         if found is None:
@@ -91,6 +86,7 @@ class ElementwisePlan(RoutedPlan):
         """Generates backward for contiguous operands of one shape and dtype, without loops."""
         names = [f"s{k}" for k in range(len(self.saved_names))]
         results = [f"r{k}" for k in range(len(own))]
+        is_numbered = self.number in self.saved_names
         targets = ", ".join(
             "None" if e is None else "dy" if is_dy(e) else results[own.index(k)]
             for k, e in enumerate(self.formulas)
@@ -98,7 +94,7 @@ class ElementwisePlan(RoutedPlan):
         uniform = "node.wanted is None and " if self.number is None else ""
         lines = ["def backward(node, dy):", f"    if {uniform}dy.is_flat and dy.size < {SPLIT}:"]
         if own:
-            number = names[self.saved_names.index(self.number)] if self.is_numbered else None
+            number = names[self.saved_names.index(self.number)] if is_numbered else None
             flat = " and ".join(f"{n}.is_flat" for n in names if n != number)
             lines.append("        entry = entries[dy.dtype.index]")
             if names:
@@ -116,7 +112,7 @@ class ElementwisePlan(RoutedPlan):
         scope = {"like": like, "general": self.general}
         if self.program is not None:
             program = self.program
-            scope["entries"] = program.entry_number if self.is_numbered else program.entry
+            scope["entries"] = program.entry_number if is_numbered else program.entry
         exec("\n".join(lines), scope)
         return scope["backward"]
 

@@ -55,11 +55,17 @@ from minigrad.tape.variable import Variable
 _ = angles, binary, linalg, unary, backward  # importing fills the registry and completes Variable
 
 
+def _plain_axis(axis):
+    """A user's axis; a tuple of other than ints as a list: look-ups take (0, 1.0) for (0, 1)."""
+    is_plain = type(axis) is not tuple or all(type(a) is int for a in axis)
+    return axis if is_plain else list(axis)
+
+
 def _with_axis(op):
     def function(x, axis=None, keepdims=False):
         if keepdims is not False:
             keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
-        return op.apply(x, axis, keepdims)
+        return op.apply(x, _plain_axis(axis), keepdims)
 
     return called_as(op, function)
 
@@ -71,7 +77,8 @@ def _with_named_axis(op):
     """Like `_with_axis`, but by name only: a second positional argument differs in PyTorch."""
 
     def function(x, *, axis=None, keepdims=False):
-        return op.apply(x, axis, flag(op.name, "keepdims", keepdims, _ONE_TUPLE))
+        keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
+        return op.apply(x, _plain_axis(axis), keepdims)
 
     return called_as(op, function)
 
@@ -212,7 +219,7 @@ def _variance(name, x, axis, ddof, correction, keepdims):
         )
     given, ddof = ("ddof", ddof) if correction is None else ("correction", correction)
     ddof = whole(name, given, ddof, 0)
-    y = reduction.Var.apply(x, axis, keepdims)
+    y = reduction.Var.apply(x, _plain_axis(axis), keepdims)
     if not ddof:
         return y
     count = x.size // max(1, y.size)

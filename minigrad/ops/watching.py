@@ -7,6 +7,7 @@ from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.modes import SLOW, note, state
 from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as
+from minigrad.tape.variable import Variable
 
 
 def announced(cls, args, variables, attributes):
@@ -45,3 +46,8 @@ def announce(name, y, inputs=()):
     if state.is_inference:
         return InferenceVariable(y.array)
     return y
+
+
+def of_view(x, array):
+    """A Variable of a view of x, in no graph; of an inference result it is one, too."""
+    return InferenceVariable(array) if type(x) is InferenceVariable else Variable(array)

@@ -28,6 +28,24 @@ def test_recorded_operations_refuse_them():
         y * w
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda w, y: w @ y, lambda w, y: y @ w, lambda w, y: w * y[::-1],
+        lambda w, y: w @ y.reshape(2, 1), lambda w, y: mg.stack([w, y.T]),
+        lambda w, y: mg.linear(w, y.expand((3, 2)), mg.ones(3)),
+    ],
+)  # fmt: skip
+def test_views_of_them_are_refused_too(use):
+    w = nn.Parameter([1.0, 2.0])
+    with mg.inference():
+        y = w * 2.0
+    for _ in range(4):
+        with pytest.raises(GradientError, match="inference"):
+            use(w, y)
+    assert not (y[0] * 3.0).requires_grad
+
+
 def test_compiled_steps_return_what_eager_ones_return():
     @mg.compile
     def step(x):

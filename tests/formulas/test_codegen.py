@@ -435,3 +435,16 @@ def test_output_that_is_the_first_input_goes_through_one_pointer():
 def test_a_choice_of_python_in_a_formula_raises(formula):
     with pytest.raises(ArgumentTypeError, match="stands for all elements at once"):
         formula(e.symbol("x"))
+
+
+def test_other_threads_see_whole_expressions_only(monkeypatch):
+    class Shared(dict):
+        def setdefault(self, key, made):
+            assert (made.op, made.depth >= 0, made.args) == (key[0], True, made.args)
+            return super().setdefault(key, made)
+
+        __setitem__ = None  # it would replace what another thread has published
+
+    monkeypatch.setattr(e.Expression, "_interned", Shared())
+    assert e.row_sum(symbol("x") * 2.5).depth == 1
+    assert symbol("x") * 2.5 is symbol("x") * 2.5

@@ -92,6 +92,15 @@ def test_ints_by_zero_raise_eager_and_compiled(name, device):
     assert math.isnan((mg.variable([1.0]) % 0).item())
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30, np.uint64(2**63 + 5)])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "bool"])
+def test_ints_by_ints_that_their_dtype_lacks_raise(dtype, number):
+    x = mg.variable([1, 1]).to(dtype)
+    for divide in (lambda: x // number, lambda: x % number, lambda: divmod(x, number)):
+        with pytest.raises(errors.DTypeError, match=r"(floor_divide|remainder): wanted ints from"):
+            divide()
+
+
 def test_gradient_of_a_remainder_is_that_of_either_side():
     a = mg.variable([5.5, -5.5], requires_grad=True)
     b = mg.variable([2.0, 2.0], requires_grad=True)

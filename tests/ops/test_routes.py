@@ -10,6 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad.array.array import Array
 from minigrad.devices.cpu.own_matmul import use_own
+from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.ops import linear, routes
 from tests.ops.cells import LAYOUTS, RANDOM, arranged, call, draw, public_ops, reason, samples
 from tests.ways import the_long_way
@@ -407,3 +408,30 @@ def test_a_gradient_that_nobody_asked_for_is_not_computed(monkeypatch):
     assert len(counted) == 1
     mg.gradients(y, [x, w])
     assert len(counted) == 3
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "var", "norm", "prod", "all"])
+def test_what_equals_an_axis_is_no_axis_after_calls_either(name):
+    function, more = getattr(mg, name), {"ddof": 0} if name == "var" else {}
+    x = mg.ones((2, 3))
+    for _ in range(4):
+        function(x, axis=(0, 1), **more)
+    for axis in ((0, 1.0), (0, True), (False, True)):
+        with pytest.raises(ArgumentTypeError, match="wanted an int for axis"):
+            function(x, axis=axis, **more)
+    assert function(x, axis=(np.int64(0), 1), **more).shape == ()
+
+
+def test_wrong_calls_are_explained_after_right_ones():
+    x = mg.ones((2, 3))
+    for _ in range(4):
+        mg.exp(x), mg.add(x, x), x @ x.T
+    for call_ in (
+        lambda: mg.exp(), lambda: mg.exp(x, x), lambda: mg.exp(x, 1, 2), lambda: mg.exp(y=x),
+        lambda: mg.add(x), lambda: mg.add(x, x, x), lambda: mg.add(x, b=x), lambda: x.exp(1),
+        lambda: x @ "a", lambda: x @ None,
+    ):  # fmt: skip
+        with pytest.raises(ArgumentTypeError, match=r"test_routes\.py"):
+            call_()
+    with pytest.raises(ShapeError, match=r"test_routes\.py"):
+        x @ x

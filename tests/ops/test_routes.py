@@ -12,6 +12,7 @@ from minigrad.array.array import Array
 from minigrad.devices.cpu.own_matmul import use_own
 from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.ops import linear, routes
+from minigrad.tape.groups import ParameterGroup
 from tests.ops.cells import LAYOUTS, RANDOM, arranged, call, draw, public_ops, reason, samples
 from tests.ways import the_long_way
 
@@ -435,3 +436,51 @@ def test_wrong_calls_are_explained_after_right_ones():
             call_()
     with pytest.raises(ShapeError, match=r"test_routes\.py"):
         x @ x
+
+
+def test_gradients_go_directly_into_flat_buffers_after_calls_too(monkeypatch):
+    layer, x, asked = mg.nn.Linear(3, 2), mg.rand((4, 3)), []
+    manager = mg.GradManager(layer.parameters())
+    destination = ParameterGroup.destination
+
+    def counted(group, parameter):
+        asked.append(parameter)
+        return destination(group, parameter)
+
+    monkeypatch.setattr(ParameterGroup, "destination", counted)
+    for k in range(1, 7):
+        with manager:
+            manager.backward((layer(x) ** 2).mean())
+        assert len(asked) == 2 * k  # weight and bias
+        layer.weight.grad = layer.bias.grad = None
+
+
+def test_foreign_memory_is_told_from_our_own_of_the_same_layout():
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    own, w = mg.variable(data).T, mg.variable(np.ones((3, 2), np.float32), requires_grad=True)
+    for k in range(8):
+        foreign = mg.from_numpy(data).T
+        x = own if k % 2 else foreign
+        y = (w * x).sum()
+        if x is foreign:
+            data += 1.0  # what was saved is a copy
+        (g,) = mg.gradients(y, [w])
+        expected = own.numpy() if x is own else data.T - 1.0
+        np.testing.assert_array_equal(g.numpy(), expected)
+
+
+def test_a_narrowed_plan_computes_only_what_is_asked():
+    a, b = mg.ones(3).requires_grad_(), mg.ones(3).requires_grad_()
+    plan = (a * b).node.plan
+    narrow = plan.narrowed((a, b), {b})
+    assert [f is None for f in narrow.formulas] == [True, False]
+    assert len(narrow.program.outputs) == 1
+    assert plan.narrowed((a, b), {a, b}) is plan
+    assert plan.narrowed((a, b), {b}) is narrow
+
+
+def test_products_of_what_blas_cannot_read_have_a_route():
+    x, w = mg.ones(()).expand((2, 3)), mg.rand((3, 2))
+    for _ in range(4):
+        np.testing.assert_allclose((x @ w).numpy(), np.ones((2, 3), np.float32) @ w.numpy(), 1e-6)
+    assert len(known(OPS["matmul"])) == 1

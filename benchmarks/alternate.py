@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from benchmarks.process import environment
 
 SHORTEST = 0.01  # seconds of a turn
 
@@ -23,10 +28,11 @@ def medians(functions: Sequence[Callable[[], Any] | None], turns: int) -> list[f
     times: list[list[float]] = [[] for _ in functions]
     for f in functions:
         if f is not None:
-            turn(f, 5)  # the first calls find their kernels
+            turn(f, 5)  # warm-up: the first calls compile kernels and record routes
     calls = [max(3, int(SHORTEST / turn(f, 3))) if f else 0 for f in functions]
-    for _ in range(turns):
-        for function, seconds, count in zip(functions, times, calls, strict=True):
+    order = list(zip(functions, times, calls, strict=True))
+    for k in range(turns):
+        for function, seconds, count in order if k % 2 else order[::-1]:
             if function is not None:
                 seconds.append(turn(function, count))
     return [statistics.median(seconds) if seconds else None for seconds in times]
@@ -44,10 +50,22 @@ def digits(x: float) -> str:
     return f"{x:.1f}" if x >= 1 else f"{x:.2f}"
 
 
-def summary(ratios: Sequence[float]) -> str:
-    """Return what the ratios to the other library come to."""
-    few = sum(r <= 1 for r in ratios)
+def summary(machine: dict[str, Any], ratios: Sequence[float]) -> str:
+    """Return what the ratios to PyTorch come to, on a machine as `describe` says."""
+    wins = sum(r <= 1 for r in ratios)
     return (
-        f"One thread. Median of the {len(ratios)} ratios: {statistics.median(ratios):.2f}, the "
-        f"largest {max(ratios):.2f}; {few} are at most 1."
+        f"One thread, PyTorch {machine['versions'].get('torch')}. Median of the {len(ratios)} "
+        f"ratios: {statistics.median(ratios):.2f}, the largest {max(ratios):.2f}; {wins} are at "
+        "most 1."
     )
+
+
+def on_one_thread(module: str) -> int | None:
+    """Run a benchmark again in a process whose libraries have one thread; None inside it."""
+    if os.environ.get(INSIDE):
+        return None
+    command = [sys.executable, "-m", module, *sys.argv[1:]]
+    return subprocess.call(command, env={**environment(1), INSIDE: "1"})
+
+
+INSIDE = "MINIGRAD_BENCHMARK_ON_ONE_THREAD"

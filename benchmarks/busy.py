@@ -3,6 +3,7 @@
 Writes results/busy.md. Each step runs with two threads on two processors: alone, beside a process
 that keeps one of them busy, and beside a copy of itself, as two learners on one machine are; and
 with one thread alone. A figure is the median time of a step; beside a copy, the slower copy's.
+Peers have their default settings but for the number of threads.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe, in_words
-from benchmarks.process import PeerError, Process
+from benchmarks.process import PeerError, Process, environment
 from benchmarks.rows import ROWS
 from benchmarks.tables import publish, quantity, table
 
 RESULTS = Path(__file__).with_name("results") / "busy.md"
 STEPS = ("mlp-784-512-512-10", "transformer-step", "cnn-step", "recurrent-step")
 PEERS = {"minigrad": "minigrad eager", "compiled": "minigrad compiled", "pytorch": "PyTorch eager"}
-LOOP = "while True: pass"
+LOOP = "from benchmarks.process import limit_processors\nlimit_processors(2)\nwhile True: pass"
 TITLES = ["step", "who", "alone", "beside a busy loop", "beside a copy", "one thread, alone"]
 
 
@@ -42,7 +43,7 @@ def started(peer: str, threads: int, row: Any) -> Iterator[Process]:
 @contextmanager
 def busy_loop() -> Iterator[None]:
     """Keep a processor busy."""
-    child = subprocess.Popen([sys.executable, "-c", LOOP])
+    child = subprocess.Popen([sys.executable, "-c", LOOP], env=environment(1))
     try:
         yield
     finally:
@@ -72,12 +73,12 @@ def side_by_side(processes: list[Process], seconds: float) -> float:
 
 def measured(peer: str, row: Any, seconds: float) -> list[float]:
     """Return the figures of a peer: alone, beside a busy loop, beside a copy, with one thread."""
-    with ExitStack() as stack:
-        one, other = (stack.enter_context(started(peer, 2, row)) for _ in range(2))
+    with started(peer, 2, row) as one:
         alone = median(one, seconds)
         with busy_loop():
             busy = median(one, seconds)
-        copies = side_by_side([one, other], seconds)
+        with started(peer, 2, row) as other:
+            copies = side_by_side([one, other], seconds)
     with started(peer, 1, row) as single:
         return [alone, busy, copies, median(single, seconds)]
 

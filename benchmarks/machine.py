@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ["numpy", "numba"]
+PACKAGES = ["numpy", "numba", "torch"]
 
 
 def processor():

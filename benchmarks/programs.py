@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import line, medians, summary
+from benchmarks.alternate import line, medians, on_one_thread, summary
 from benchmarks.machine import describe, in_words
 from benchmarks.tables import publish, table
 
@@ -53,8 +53,8 @@ def of_pytorch() -> Any:
 
 
 NAMES = (
-    "cross_entropy", "exp", "log_softmax", "logsumexp", "matmul", "relu", "sigmoid", "softmax",
-    "sqrt", "stack", "tanh", "topk", "where", "zeros",
+    "cross_entropy", "exp", "log_softmax", "logsumexp", "relu", "sigmoid", "softmax", "sqrt",
+    "tanh", "topk", "where", "zeros",
 )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def fourier(lib: Any) -> Callable[[], Any]:
     (signal,) = drawn(2, (48,))
     angle = 2 * np.pi * np.outer(np.arange(48), np.arange(48)) / 48
     cosines, sines = (lib.constant(f(angle).astype(np.float32)) for f in (np.cos, np.sin))
-    wanted, signal = lib.constant(np.float32(1.0) / (1 + np.arange(48, dtype=np.float32))), signal
+    wanted = lib.constant(np.float32(1.0) / (1 + np.arange(48, dtype=np.float32)))
     x = lib.leaf(signal)
 
     def program():
@@ -258,15 +258,20 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=15, help="turns of each library (15)")
     parser.add_argument("--only", metavar="NAME", help="this program; nothing is written")
     options = parser.parse_args()
+    if (status := on_one_thread("benchmarks.programs")) is not None:
+        return status
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
     lines, ratios = [], []
     for name, make in PROGRAMS.items():
         if options.only in (None, name):
-            ours, theirs = medians([make(lib) for lib in libraries], options.turns)
+            functions = [make(lib) for lib in libraries]
+            for ours, theirs in zip(*(f() for f in functions), strict=True):
+                np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-3, atol=1e-5)
+            ours, theirs = medians(functions, options.turns)
             lines.append(line(name, 1e3, ours, theirs))
             ratios += [ours / theirs] if ours and theirs else []
-    note = f"{in_words(machine)}. {summary(ratios)} Made by `python -m benchmarks.programs`."
+    note = f"{in_words(machine)}. {summary(machine, ratios)} `python -m benchmarks.programs`."
     if options.only:
         sys.stdout.write("\n".join(table(TITLES, lines)) + "\n")
     else:

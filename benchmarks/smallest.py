@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import line, medians, summary
+from benchmarks.alternate import line, medians, on_one_thread, summary
 from benchmarks.machine import describe, in_words
 from benchmarks.tables import publish, table
 from minigrad.ops import table as operations
@@ -99,6 +99,8 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=9, help="turns of each library (9)")
     parser.add_argument("--only", metavar="TEXT", help="rows with this text; nothing is written")
     options = parser.parse_args()
+    if (status := on_one_thread("benchmarks.smallest")) is not None:
+        return status
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
     chosen = [text for text in rows() if not options.only or options.only in text]
@@ -110,7 +112,7 @@ def main() -> int:
         if ours and theirs:
             ratios.append(ours / theirs)
     note = (
-        f"{in_words(machine)}. Microseconds a call, results recorded. {summary(ratios)} Made by "
+        f"{in_words(machine)}. Microseconds a call, results recorded. {summary(machine, ratios)} "
         "`python -m benchmarks.smallest`."
     )
     text = table(["call", "minigrad, µs", "PyTorch, µs", "ratio"], lines)

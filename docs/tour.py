@@ -313,7 +313,7 @@ for mask, needed in ((0b01, "a"), (0b10, "b"), (0b11, "a and b")):
 
 # %% [markdown]
 # Open [ops/plan.py](../minigrad/ops/plan.py): `general` runs the kernels for any layout.
-# `_short_way` writes a Python function for the common case: contiguous operands of one shape, one
+# `_fast_path` writes a Python function for the common case: contiguous operands of one shape, one
 # kernel, no loop over the inputs. `backward_graph` walks the same trees with Variables: so
 # derivatives have derivatives.
 #

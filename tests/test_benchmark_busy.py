@@ -15,8 +15,8 @@ def test_its_steps_are_rows():
 def test_a_busy_loop_ends_with_its_block(monkeypatch):
     children, popen = [], subprocess.Popen
 
-    def noted(*arguments):
-        children.append(popen(*arguments))
+    def noted(*arguments, **named):
+        children.append(popen(*arguments, **named))
         return children[-1]
 
     monkeypatch.setattr(busy.subprocess, "Popen", noted)

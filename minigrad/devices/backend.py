@@ -66,7 +66,7 @@ def device_of(array) -> Any:
 
 @uninterrupted
 def like(x):
-    """An uninitialised Array like x, which must be flat; makes no calls, for the short ways."""
+    """An uninitialised Array like x, which must be flat; makes no calls, for the fast paths."""
     home = x.buffer.home
     if not home:
         return device_of(x).empty(x.shape, x.dtype)
@@ -135,7 +135,7 @@ def host() -> Any:
 def active(device):
     """Runs every op of this thread on one device while the block lasts.
 
-    Whoever enters it also calls `tape.modes.watch`: short ways do not ask which device is active.
+    Whoever enters it also calls `tape.modes.watch`: fast paths do not ask which device is active.
     """
     before, _active.device = _active.device, device
     try:

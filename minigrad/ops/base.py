@@ -10,10 +10,10 @@ from minigrad.array.layout import broadcast_shapes, check_rank
 from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import Program, symbol
+from minigrad.ops.fast import fast_path
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
 from minigrad.ops.plan import ElementwisePlan, NumberPlan, RowPlan
 from minigrad.ops.routes import by_route
-from minigrad.ops.short import short
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced, of_view
 from minigrad.seams import seams
@@ -39,7 +39,6 @@ class Operation(Function):
     samples: list = []  # tuples of input shapes for tests
     numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
     inputs: tuple = ()
-    has_routes = True  # whether forward depends on layouts and arguments alone, see `ops.routes`
     routes_ints = True  # False: forward looks at the values of ints, or converts them before
     takes_numbers = is_plain = commutes = False
     attributes: tuple = ()  # names of the arguments after the inputs
@@ -57,7 +56,7 @@ class Operation(Function):
         cls.calls = {}
         cls.prepare()
         if "apply" not in vars(cls):
-            cls.apply = staticmethod(short(cls, cls.otherwise))
+            cls.apply = staticmethod(fast_path(cls, cls.otherwise))
         if not cls.samples:
             raise TypeError(f"op {cls.__name__}: wanted samples, a list of tuples of input shapes")
         registry[cls.name] = cls
@@ -69,10 +68,10 @@ class Operation(Function):
 
     @classmethod
     def otherwise(cls, *args):
-        """What `apply` does where no short way is known."""
+        """What `apply` does where no fast path is known."""
         count = len(cls.inputs)
         y = by_route(cls, args[:count], args[count:])
-        return cls.long_way(*args) if y is None else y
+        return cls.slow_path(*args) if y is None else y
 
 
 def _snake(name):
@@ -167,7 +166,7 @@ class Elementwise(Operation, abstract=True):
         return out
 
     @classmethod
-    def long_way(cls, *args):
+    def slow_path(cls, *args):
         """Runs the op on Variables and numbers, and records it if an input requires gradients."""
         args = [
             a if isinstance(a, (Variable, float, int)) else operand(a, cls.name, args) for a in args
@@ -309,7 +308,7 @@ class Structural(Operation, abstract=True):
     plan = Elementwise.__dict__["plan"]
 
     @classmethod
-    def long_way(cls, *args):
+    def slow_path(cls, *args):
         """Runs the op on Variables (then attributes) and records it if needed."""
         count = cls.n_inputs
         variables = []

@@ -1,76 +1,292 @@
-"""The functions behind operators and names such as `mg.exp`, made from their operations."""
+"""Fast paths: the Python functions behind `apply`, operators and names such as `mg.exp`.
+
+They are generated for each kind of operation, and try two paths before the slow one:
+
+1. Operands of an elementwise operation that are flat, of one shape and one dtype, or one of them
+   and a number: their kernel is known for any size.
+2. Operands for whose layouts an earlier call has left a route (`ops.routes`): one look-up.
+
+Small eager operations spend their time here, so memory, kernel and node are all in line. To see the
+generated text: `print(inspect.getsource(minigrad.ops.unary.Exp.apply))`.
+"""
 
 import functools
-import inspect
+import itertools
+import linecache
+import os
+import sys
+from textwrap import indent
+from typing import Any
 
-import numpy as np
-
-from minigrad import arguments
-from minigrad.errors import ArgumentTypeError, DTypeError
-from minigrad.hints import ADVICE, teaching
-from minigrad.ops.short import short
+from minigrad.devices.backend import like
+from minigrad.devices.cpu import routes
+from minigrad.devices.cpu.own_matmul import state as own_matmul
+from minigrad.devices.threads import SPLIT
+from minigrad.memory.interrupts import ALONE
+from minigrad.ops.operands import InferenceVariable
+from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
+from minigrad.tape.node import OURS, Node, next_serial
+from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
-
-def called_as(op, function):
-    """The function, with the name and the docstring of an op."""
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__, function.__module__ = op.__doc__, __name__
-    return function
+EXACT = 2**53  # float64 holds all ints up to this size
+MISSING: Any = object()  # in the place of an operand, so that a call without one is explained
+FILE = os.path.join(os.path.dirname(__file__), "<fast path {}>")  # users' errors do not show it
 
 
-def _is_operand(b):
-    return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
+class _Usable(dict):
+    """Type -> whether its objects are Variables that the fast paths take."""
+
+    def __missing__(self, kind):
+        self[kind] = issubclass(kind, Variable) and not issubclass(kind, InferenceVariable)
+        return self[kind]
 
 
-def operator(op, is_reflected=False):
-    """An operator, which returns NotImplemented for operands of unknown types."""
-
-    def otherwise(*operands):
-        other = operands[0 if is_reflected else -1]
-        return op.otherwise(*operands) if _is_operand(other) else NotImplemented
-
-    return called_as(op, short(op, otherwise, "reflected" if is_reflected else "plain"))
+SCOPE = {
+    **routes.SCOPE, "USABLE": _Usable(), "MISSING": MISSING, "Node": Node, "OURS": OURS,
+    "Variable": Variable, ALONE: True, "getframe": sys._getframe, "like": like,
+    "next_serial": next_serial, "note": note, "own_matmul": own_matmul, "protected": protected,
+    "state": state,
+}  # fmt: skip
 
 
-def logical_operator(op, sign, fix, is_reflected=False):
-    """&, |, ^ or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
-    method = operator(op, is_reflected) if op.inputs[1:] else op.apply
-
-    def checked(*operands):
-        for x in operands:
-            dtype = x.dtype if isinstance(x, Variable) else np.asarray(x).dtype
-            if dtype.kind in "iuf":
-                raise DTypeError(f"{sign}: wanted truth values", f"{dtype}", fix)
-        return method(*operands)
-
-    return checked
+@functools.lru_cache(4096)
+def _maker(constants, signature, body, name) -> Any:
+    """A function of constants that makes functions with a body; Ctrl-C waits between its lines."""
+    head = f"def make({', '.join(constants)}):\n    def {name}({signature}):\n"
+    text = f"{head}{indent(body, ' ' * 8)}    return {name}\n"
+    scope, file = dict(SCOPE), FILE.format(next(_count))
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    exec(compile(text, file, "exec"), scope)
+    return scope["make"]
 
 
-def refused_operator(wanted, fix):
-    """An operator that Variables do not have."""
-
-    def method(*operands):
-        raise ArgumentTypeError(wanted, ", ".join(arguments.short(x) for x in operands), fix)
-
-    return method
+_count = itertools.count(1)
 
 
-def function_of(op):
-    """The public function of an op whose only arguments are its inputs."""
+def names(letter, kinds):
+    """The names of operands: x0, x1, ..."""
+    return [f"{letter}{k}" for k in range(len(kinds))]
 
-    def otherwise(*args):
-        if len(args) != len(op.inputs):
-            names, s = ", ".join(op.inputs), "s" * (len(op.inputs) != 1)
-            raise ArgumentTypeError(
-                f"{op.name}: wanted {len(op.inputs)} operand{s}, {names}",
-                f"{len(args)}",
-                ADVICE.get(op.name, f"mg.{op.name}({names})"),
-            )
-        return op.otherwise(*args)
 
-    otherwise.__signature__ = inspect.Signature(
-        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in op.inputs]
+NODE = """\
+plan, wanted, save = {records}[mask]
+node = new(Node)
+node.plan, node.wanted, node.attributes, node.hooks = plan, {wanted}, {attributes}, None
+node.kept, node.versions = save({operands}, out)
+node.edges = edges
+{dated}node.serial = next_serial()
+frame = getframe({depth})
+while OURS[frame.f_code.co_filename] and frame.f_back is not None:
+    frame = frame.f_back
+node.code, node.instruction = frame.f_code, frame.f_lasti
+y._requires_grad, y.node = True, node
+if path == {span}:
+    note(node)
+return y
+"""
+WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
+
+
+def _edges(kinds, k=0, mask=0, edges=""):
+    """The text that finds `mask` and `edges` of operands k and following, by asking each once."""
+    if k == len(kinds):
+        return f"mask, edges = {mask}, ({edges})\n" if mask else WITHOUT_NODE
+    without = _edges(kinds, k + 1, mask, f"{edges}None, ")
+    if kinds[k] == "n":
+        return without
+    found = _edges(kinds, k + 1, mask | 1 << k, f"{edges}a{k}.node or a{k}, ")
+    test = f"if a{k}._requires_grad:\n"
+    return f"{test}{indent(found, '    ')}else:\n{indent(without, '    ')}"
+
+
+def ending(kinds, is_recorded, depth, is_view=False, **known):
+    """The text that makes a Variable of `out`, and its node if an operand requires gradients.
+
+    kinds: "x" for each Variable, "n" for each number. depth: of the caller's frame. known: what
+    the text names, `records` and `attributes`, and `wanted` if it is not what a record says.
+    """
+    shown = "out.shown_by(y)\n" if is_view else ""
+    lines = f"y = new(Variable)\ny.array = out\n{shown}"
+    if not is_recorded:
+        return lines + WITHOUT_NODE
+    node = NODE.format(
+        operands=", ".join(names("x", kinds)),
+        dated="out.made_at = out.version\n" if is_view else "",
+        depth=depth,
+        span=SPAN,
+        **{"wanted": "wanted", **known},
     )
-    taught = teaching(called_as(op, otherwise))
-    return functools.wraps(taught)(short(op, taught, "function"))
+    return f"{lines}if path == {NO_GRAD}:\n{indent(WITHOUT_NODE, '    ')}{_edges(kinds)}{node}"
+
+
+class Records(dict):
+    """For sets of operands that require gradients, as a bit mask, what their nodes take.
+
+    (plan, wanted, save) as a Node takes them; save(*operands, out) -> (saved values, versions).
+
+    Args:
+        op: the operation.
+        kinds: as `ending` takes them.
+        outline: (shape, dtype) of the operands, of which numbers have None, and of the output; None
+            if these are flat and may have any.
+    """
+
+    def __init__(self, op, kinds, outline=None):
+        super().__init__()
+        self.op, self.kinds, self.outline = op, kinds, outline
+
+    def __missing__(self, mask):
+        wanted, op, outline = None, self.op, self.outline
+        if outline is None:
+            plan = op.number_plan(mask) if "n" in self.kinds else op.plan(mask)
+        else:
+            plan = op.plan(mask).of_route()
+            is_uniform = op.takes_numbers and len({*outline}) == 1
+            wanted = None if is_uniform else outline[:-1]
+        save = _saver(self.kinds, plan.saved_index, outline is None)
+        found = self[mask] = plan, wanted, save
+        return found
+
+
+@functools.lru_cache(1024)
+def _saver(kinds, index, are_flat):
+    """save(*operands, out) for one choice of these; foreign memory is never flat."""
+    operands = names("x", kinds)
+    chosen = [("out", "x") if k < 0 else (operands[k], kinds[k]) for k in index]
+    safe = "{0} = {0} if not {0}.buffer.is_foreign else protected({0})\n"
+    arrays = [n for n, kind in dict.fromkeys(chosen) if kind == "x" and not are_flat]
+    kept = "".join(f"{n}, " for n, _ in chosen)
+    versions = "".join(f"{n}.version, " if kind == "x" else "None, " for n, kind in chosen)
+    body = f"{''.join(map(safe.format, arrays))}return ({kept}), ({versions})\n"
+    return _maker((), ", ".join([*operands, "out"]), body, "save")()
+
+
+def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
+    """The function (path, *operands) that a look-up finds.
+
+    lines: of what is to do (`devices.cpu.routes.Lines`). known: what the text names: records, the
+    other arguments of the call, and the slow path.
+    """
+    operands = ", ".join(names("a", kinds))
+    body = f"if own_matmul.is_used:\n    return slow({operands}, *others)\n" * has_product
+    body += "".join(
+        f"x{k} = a{k}.array\n" if kind == "x" else f"x{k} = a{k}\n" for k, kind in enumerate(kinds)
+    )
+    body += "".join(f"{line}\n" for line in (*lines.lines, f"out = {lines.result}"))
+    body += ending(kinds, is_recorded, 2, is_view, records="records", attributes="others")
+    constants = ["records", "others", "slow", *(f"c{k}" for k in range(len(lines.constants)))]
+    make = _maker(tuple(constants), f"path, {operands}", body, "route")
+    return make(*known, *lines.constants)
+
+
+IS_USABLE = "(type({0}) is Variable or USABLE[type({0})])"
+IS_NUMBER = f"(type({{0}}) is float or (type({{0}}) is int and {-EXACT} <= {{0}} <= {EXACT}))"
+
+
+def _uniform(kinds, is_recorded):
+    """The text of the first path for one kind of operands; a kernel takes its number second."""
+    arrays = [f"x{k}" for k, kind in enumerate(kinds) if kind == "x"]
+    first, is_numbered = arrays[0], "n" in kinds
+    tests = [f"{x}.is_flat" for x in arrays]
+    tests += [f"{first}.dtype is {x}.dtype and {first}.shape == {x}.shape" for x in arrays[1:]]
+    layout = [f"{first}.{part}" for part in ("shape", "strides", "dtype", "size")]
+    addresses = ["source.address", *(f"{x}.buffer.address" for x in arrays[1:])]
+    addresses += [f"float(x{kinds.index('n')})"] if is_numbered else []
+    of_array = f"({first}.shape, {first}.dtype)"
+    wanted = ", ".join(of_array if kind == "x" else "None" for kind in kinds)
+    run = [
+        f"source = {first}.buffer",
+        "home = source.home",
+        *routes.taken("out", "buffer", "home", "source.requested", layout, f"like({first})"),
+        f"entry({', '.join([*addresses, 'buffer.address'])}, {first}.size)",
+        *ending(
+            kinds,
+            is_recorded,
+            1,
+            records=f"records_{kinds}",
+            attributes="()",
+            wanted=f"({wanted})" if is_numbered else "None",
+        ).splitlines(),
+    ]
+    known = f"{'numbered' if is_numbered else 'entries'}[{first}.dtype.index]"
+    return (
+        f"if {' and '.join(tests)} and {first}.size < {SPLIT}:\n    entry = {known}\n"
+        "    if entry is not None:\n" + indent("\n".join(run), " " * 8) + "\n"
+    )
+
+
+KEY = """\
+if type(x{0}) is View:
+    b{0} = x{0}.base
+    if x{0}.made_at is not None and x{0}.made_at != b{0}.version and a{0}.node is not None:
+        return otherwise({all})
+    b{0} = b{0}.buffer
+else:
+    b{0} = x{0}.buffer
+k{0} = x{0}.shape, x{0}.strides, x{0}.dtype, b{0}.pool, b{0}.is_foreign
+"""
+
+
+def _branch(kinds, forms, is_recorded, all_arguments):
+    """The text for operands of some kinds: the first path, if a kernel is known, and their keys."""
+    tests, lines, keys = [], [], []
+    for k, kind in enumerate(kinds):
+        is_array = kind == "x"
+        tests.append((IS_USABLE if is_array else IS_NUMBER).format(f"a{k}"))
+        lines.append(f"x{k} = a{k}.array" if is_array else f"x{k} = a{k}")
+        keys.append(KEY.format(k, all=all_arguments) if is_array else f"k{k} = type(a{k})\n")
+    body = "\n".join(lines) + "\n"
+    if kinds in forms:
+        body += _uniform(kinds, is_recorded)
+    return f"if {' and '.join(tests)}:\n" + indent(body + "".join(keys), "    ")
+
+
+@functools.lru_cache(256)
+def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signature):
+    """The maker for operations of one structure."""
+    operands, others = [f"a{k}" for k in range(count)], [f"t{k}" for k in range(attributes)]
+    optional = others[attributes - defaults :]
+    given = ", ".join([*operands, *others])
+    if signature == "function":
+        given = f"*[a for a in ({given},) if a is not MISSING], *more, **named"
+    kinds = [tuple("x" * count)]
+    if takes_numbers:
+        kinds = [k for k in itertools.product("xn", repeat=count) if "x" in k]
+    look = "el".join(_branch("".join(k), forms, is_recorded, given) for k in kinds)
+    key = ", ".join([*(f"k{k}" for k in range(count)), *(f"{t}, type({t})" for t in others)])
+    body = f"path = state.path\nif path != {SLOW}:\n"
+    body += indent(
+        f"{look}else:\n    return otherwise({given})\n"
+        f"try:\n    call = calls.get(({key},))\nexcept TypeError:\n    call = None\n"
+        f"if call is not None:\n    return call({', '.join(['path', *operands])})\n",
+        "    ",
+    )
+    head = {
+        "plain": ", ".join(
+            [*operands, *(f"{t}=default_{t}" if t in optional else t for t in others)]
+        ),
+        "reflected": ", ".join(reversed(operands)),
+        "function": f"{', '.join(f'{a}=MISSING' for a in operands)}, /, *more, **named",
+    }[signature]
+    if signature == "function":
+        body = f"if more or named:\n    return otherwise({given})\n{body}"
+    constants = ["calls", "entries", "numbered", "otherwise", *(f"default_{t}" for t in optional)]
+    constants += [f"records_{form}" for form in forms]
+    return _maker(tuple(constants), head, f"{body}return otherwise({given})\n", "fast")
+
+
+def fast_path(op, otherwise, signature="plain"):
+    """The function that stands for an operation, and calls `otherwise` where no path is known.
+
+    signature: "plain", as `apply`; "reflected", with two operands in the other order; "function",
+    for all arguments that a user may give, and none.
+    """
+    count, forms = len(op.inputs), ()
+    if op.is_plain and count <= 2:
+        forms = ("x",) if count == 1 else ("xx", "xn", "nx")[: 3 if op.commutes else 2]
+    sizes = count, len(op.attributes), len(op.defaults)
+    make = _fast(*sizes, op.takes_numbers, forms, op.has_gradients, signature)
+    records = [Records(op, form) for form in forms]
+    known = (op.program.entry, op.program.entry_number) if forms else (None, None)
+    return make(op.calls, *known, otherwise, *op.defaults, *records)

@@ -1,7 +1,8 @@
 """Plans: how a recorded op computes the gradients of the inputs that need one.
 
-One plan per op and set of inputs. First order: one fused kernel over Arrays, which also sums over
-broadcast axes. Higher orders: the same formulas, evaluated with Variables.
+One plan per op and set of inputs. First order: one fused kernel over Arrays for gradients of the
+result's shape, a reduction for each broadcast input. Higher orders: the same formulas, evaluated
+with Variables.
 """
 
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
@@ -73,7 +74,7 @@ class ElementwisePlan(RoutedPlan):
         own = [k for k, e in enumerate(self.formulas) if e is not None and not is_dy(e)]
         self.programs = {}
         self.program = self._program(tuple(own)) if own else None
-        self.backward = self._short_way(own)
+        self.backward = self._fast_path(own)
 
     def _program(self, which):
         found = self.programs.get(which)
@@ -82,7 +83,7 @@ class ElementwisePlan(RoutedPlan):
             found = self.programs[which] = Program(self.arguments, formulas)
         return found
 
-    def _short_way(self, own):
+    def _fast_path(self, own):
         """Generates backward for contiguous operands of one shape and dtype, without loops."""
         names = [f"s{k}" for k in range(len(self.saved_names))]
         results = [f"r{k}" for k in range(len(own))]
@@ -118,9 +119,9 @@ class ElementwisePlan(RoutedPlan):
 
     def general(self, node, dy):
         """backward for any layout."""
-        return gradients(self, node, dy, lambda *inputs: self.long_way(node.wanted, *inputs))
+        return gradients(self, node, dy, lambda *inputs: self.slow_path(node.wanted, *inputs))
 
-    def long_way(self, wanted, *inputs):
+    def slow_path(self, wanted, *inputs):
         """One kernel for same-shaped gradients; sums broadcast ones. inputs: dy, saved values."""
         dy = inputs[0]
         device, shape = device_of(dy), dy.shape
@@ -186,10 +187,10 @@ def fitted(g, shape, dtype):
 class RowPlan(ElementwisePlan):
     """Gradients of a row op: kernels over rows; the gradient of an (n,) operand sums columns."""
 
-    def _short_way(self, own):
+    def _fast_path(self, own):
         return self.general
 
-    def long_way(self, wanted, *inputs):
+    def slow_path(self, wanted, *inputs):
         dy = inputs[0]
         device = device_of(dy)
         shape, _ = wanted[0] if wanted else (dy.shape, None)

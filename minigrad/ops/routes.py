@@ -1,9 +1,9 @@
-"""Routes: what every operation does again where an earlier call had the same key.
+"""Routes: generated code that repeats what an operation did for a key seen before.
 
 A key says all that decides what a call does: shapes, strides, dtypes and devices of the inputs, the
 types of numbers, and the other arguments. The second call with a key notes what forward does
 (`devices.cpu.routes`), and what is written of these notes answers all further ones, which find it
-in one look-up (`ops.short`). `gradients` does the same for a node's backward.
+in one look-up (`ops.fast`). `gradients` does the same for a node's backward.
 """
 
 import copy
@@ -14,18 +14,18 @@ from minigrad.array.dtypes import DTYPES, bool_, int64
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
+from minigrad.ops.fast import EXACT, Records, call_of_route
 from minigrad.ops.operands import InferenceVariable
-from minigrad.ops.short import EXACT, Records, call_of_route
 from minigrad.seams import seams
 from minigrad.tape.modes import SLOW, state, watch
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable
 
-MOST = 512  # routes that an operation keeps
-LARGEST = 2**18  # elements: kernels of larger arrays take far longer than the long way
+MOST = 512  # keys that an operation keeps; one more clears them all
+LARGEST = 2**18  # elements: above, what Python takes is negligible
 NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
 LOST: Any = object()  # in the place of a route: there is none
-PLAIN = {int, bool, type(None), str}
+PLAIN = {int, bool, type(None), str}  # types of arguments that a key may have
 
 
 def are_plain(values):
@@ -50,9 +50,9 @@ def are_here(arrays):
 
 
 def key_of(op, args, attributes):
-    """What decides how a call goes, or None where it has to go the long way.
+    """What decides how a call goes, or None where it has to take the slow path.
 
-    args: Variables, or for elementwise operations numbers, too. The text of `ops.short` makes the
+    args: Variables, or for elementwise operations numbers, too. The text of `ops.fast` makes the
     same keys.
     """
     key = []
@@ -74,11 +74,11 @@ def key_of(op, args, attributes):
 
 
 def by_route(op, args, attributes=()):
-    """The result of an operation as an earlier call's, or None where it has to go the long way.
+    """Runs the route for a call's key; None where the call has to take the slow path.
 
-    The second call with a key looks what there is to do, and leaves a route for those after it.
+    The second call with a key records what forward does, and leaves a route for those after it.
     """
-    if state.path == SLOW or not op.has_routes:
+    if state.path == SLOW:
         return None
     if op.takes_numbers and any(isinstance(a, NUMBERS) for a in args):
         args = [a.item() if isinstance(a, NUMBERS) else a for a in args]
@@ -87,7 +87,7 @@ def by_route(op, args, attributes=()):
         return None
     call = op.calls.get(key)
     if call is None:
-        if is_first(op.calls, key):
+        if note_first(op.calls, key):
             return None
         call = _explored(op, args, attributes) or _without_route(op, attributes)
         op.calls[key] = call
@@ -98,13 +98,13 @@ def _without_route(op, attributes):
     """What a look-up finds where there is no route."""
 
     def call(path, *args):
-        return op.long_way(*args, *attributes)
+        return op.slow_path(*args, *attributes)
 
     return call
 
 
-def is_first(routes, key):
-    """Whether no call has had this key; what is called once does not repay a route."""
+def note_first(routes, key):
+    """Notes a key; whether no call had it before. What is called once does not repay a route."""
     if key in routes:
         return False
     if len(routes) >= MOST:
@@ -114,7 +114,7 @@ def is_first(routes, key):
 
 
 def _noted(*arguments):
-    """As `recorded`, and no operation inside passes the device by."""
+    """As `recorded`, with fast paths switched off: every operation inside reaches the device."""
     watch(+1)
     try:
         return recorded(*arguments)
@@ -135,8 +135,8 @@ def _explored(op, args, attributes):
     out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
     if int in map(type, operands) and not (out.dtype.is_float or out.dtype in (bool_, int64)):
         return None  # whether such a dtype holds a number is asked at each call
-    if recorder is None or any(out is x for x in recorder.inputs):
-        return None  # an input itself is a View in one call, and none in another
+    if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
+        return None  # an input returned as it is may be a View in one call, and not in the next
     lines = written(recorder, out)
     if lines is None:
         return None
@@ -145,7 +145,7 @@ def _explored(op, args, attributes):
         [(x.shape, x.dtype) if isinstance(x, Array) else None for x in (*operands, out)]
     )
     is_recorded = out.dtype.is_float and op.has_gradients
-    known = Records(op, kinds, outline), attributes, op.long_way
+    known = Records(op, kinds, outline), attributes, op.slow_path
     is_view = type(out) is View
     return call_of_route(lines, kinds, is_view, is_recorded, recorder.has_product, known)
 
@@ -177,7 +177,9 @@ class RoutedPlan(Plan):
             found = copy.copy(self)
             found.mask, found.routes, found.narrow = mask, {}, {}
             found.leave_out()
-            found = self.narrow[mask] = found.of_route() if self.is_of_route else found
+            if self.is_of_route:
+                found = found.of_route()
+            self.narrow[mask] = found
         return found
 
     def leave_out(self):
@@ -185,7 +187,10 @@ class RoutedPlan(Plan):
         raise NotImplementedError
 
     def of_route(self):
-        """The plan of the nodes of one route: their gradients depend on dy alone."""
+        """The plan of the nodes that one route makes: what they saved has the same layouts.
+
+        So the layout of dy alone selects the code.
+        """
         plan = copy.copy(self)
         plan.is_of_route, plan.routes, plan.narrow = True, {}, {}
         general, routes, writes = plan.general, plan.routes, plan.writes
@@ -220,7 +225,6 @@ def gradients(plan, node, dy, function):
         state.path == SLOW
         or seams.in_backward
         or own_matmul.is_used
-        or not plan.op.has_routes
         or not are_plain(node.attributes)
     ):
         return function(dy, *kept)
@@ -235,7 +239,7 @@ def gradients(plan, node, dy, function):
                 key.append(type(x))
         key = tuple(key)
     route = plan.routes.get(key)
-    if route is None and not is_first(plan.routes, key):
+    if route is None and not note_first(plan.routes, key):
         return _explored_gradients(plan, key, (dy, *kept), function)
     if route is None or route is LOST:
         return function(dy, *kept)
@@ -243,7 +247,7 @@ def gradients(plan, node, dy, function):
 
 
 def _explored_gradients(plan, key, operands, function):
-    """The gradients of the first call with a key."""
+    """The gradients of the second call with a key, which leaves a route if there is one."""
     numbers = [x for x in operands if not isinstance(x, Array)]
     arrays = [x for x in operands if isinstance(x, Array)]
     route = LOST

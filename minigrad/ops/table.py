@@ -39,15 +39,15 @@ from minigrad.ops import (
     windows,
 )
 from minigrad.ops.base import Elementwise, registry
-from minigrad.ops.fast import (
+from minigrad.ops.fast import fast_path
+from minigrad.ops.operands import as_variable, constant, operand, variables
+from minigrad.ops.operators import (
     called_as,
     function_of,
     logical_operator,
     operator,
     refused_operator,
 )
-from minigrad.ops.operands import as_variable, constant, operand, variables
-from minigrad.ops.short import short
 from minigrad.tape import backward
 from minigrad.tape.interop import FUNCTIONS
 from minigrad.tape.variable import Variable
@@ -375,8 +375,8 @@ def _install():
     Variable.__invert__ = logical_operator(comparison.LogicalNot, "~", fix)
     Variable.__round__ = _rounded
     product = linear.Matmul
-    Variable.__matmul__ = called_as(product, short(product, matmul))
-    Variable.__rmatmul__ = called_as(product, short(product, matmul, "reflected"))
+    Variable.__matmul__ = called_as(product, fast_path(product, matmul))
+    Variable.__rmatmul__ = called_as(product, fast_path(product, matmul, "reflected"))
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0

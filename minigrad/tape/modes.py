@@ -102,7 +102,10 @@ class enable_grad(Mode):
 
 
 class inference(Mode):
-    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only."""
+    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only.
+
+    Calls take no fast path, so on small arrays it is slower than `no_grad`.
+    """
 
     def _set(self):
         state.recording, state.is_inference = False, True

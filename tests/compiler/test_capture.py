@@ -208,7 +208,7 @@ class TestGradients:
         assert w.grad.tolist() == [6.0, 8.0]
 
 
-def test_real_memory_never_takes_a_short_way(monkeypatch):
+def test_real_memory_never_takes_a_fast_path(monkeypatch):
     """dy and saved values that are flat and real: the eager plans would compute at once."""
     a = mg.variable([1.0, 2.0], requires_grad=True)
     b = mg.variable([3.0, 4.0], requires_grad=True)

@@ -1,6 +1,7 @@
-"""The short way does what the long one does: bits, layouts, nodes, gradients, errors."""
+"""The fast path does what the slow one does: bits, layouts, nodes, gradients, errors."""
 
 import gc
+import inspect
 import threading
 import weakref
 
@@ -14,10 +15,10 @@ from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.ops import linear, routes
 from minigrad.tape.groups import ParameterGroup
 from tests.ops.cells import LAYOUTS, RANDOM, arranged, call, draw, public_ops, reason, samples
-from tests.ways import the_long_way
+from tests.slow import slow_path
 
 OPS = {n: op for n, op in public_ops().items() if n not in RANDOM}
-# Operations that need more than programs and products: they go the long way.
+# Operations that need more than programs and products: they take the slow path.
 LONG = {
     "attention", "batch_norm", "cholesky_factor", "concatenate", "conv2d", "conv_input",
     "conv_weight", "cross_entropy", "fold", "largest", "least_squares", "move", "order_of_rows",
@@ -42,7 +43,7 @@ def none_is_known(monkeypatch):
 
 def known(op):
     """The routes of an operation."""
-    return [f for f in op.calls.values() if f is not None and f.__code__.co_name == "short"]
+    return [f for f in op.calls.values() if f is not None and f.__code__.co_name == "route"]
 
 
 def inputs(op, shapes, attributes, dtype, layout, requires_grad):
@@ -98,14 +99,14 @@ def test_calls_after_the_first_give_the_same(name):
         for shapes, attributes in samples(op)[: 9 if layout == "contiguous" else 1]:
             for requires_grad in (True, False)[: 2 if layout == "contiguous" else 1]:
                 variables = inputs(op, shapes, attributes, dtype, layout, requires_grad)
-                with the_long_way():
+                with slow_path():
                     expected = outcome(op, variables, attributes)
                 for _ in range(4):
                     assert outcome(op, variables, attributes) == expected, (dtype, layout, shapes)
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_which_operations_have_a_short_way(name):
+def test_which_operations_have_a_fast_path(name):
     op = OPS[name]
     shapes, attributes = samples(op)[0]
     variables = inputs(op, shapes, attributes, "float32", "contiguous", True)
@@ -114,6 +115,15 @@ def test_which_operations_have_a_short_way(name):
     kernels = (op.program.entry + op.program.entry_number) if op.is_plain else []
     is_uniform = any(entry is not None for entry in kernels)
     assert (is_uniform or bool(known(op))) != (name in LONG), y
+
+
+def test_generated_texts_can_be_read():
+    x, c = mg.ones((2, 3)), mg.ones(3)
+    for _ in range(3):
+        x + c
+    (route,) = known(OPS["add"])
+    assert "p1 = x1.buffer.address" in inspect.getsource(route)
+    assert "entry(source.address" in inspect.getsource(OPS["exp"].apply)
 
 
 def test_parameters_have_routes():
@@ -163,7 +173,7 @@ def test_a_number_that_the_dtype_does_not_hold_raises_each_time(dtype):
 
 
 def test_gradients_made_of_operations_note_all_of_them():
-    """Operators inside took their own short way, past the notes, where no memory lay ready."""
+    """Operators inside took their own fast path, past the notes, where no memory lay ready."""
     dy = mg.variable([[1.0], [2.0], [3.0]])
     for n in range(2, 40):
         x = mg.arange(3 * n).reshape(3, n).to("float32").requires_grad_()
@@ -205,7 +215,7 @@ def test_a_view_that_was_written_to_raises():
         view.sum()
 
 
-def test_modes_hold_on_the_short_way():
+def test_modes_hold_on_the_fast_path():
     x, r = mg.ones((2, 3), requires_grad=True), mg.ones(3)
     for _ in range(4):
         assert (x + r).requires_grad
@@ -267,7 +277,7 @@ def test_nothing_keeps_a_graph():
         assert [r() for r in found] == [None, None]
 
 
-def test_memory_is_counted_as_on_the_long_way():
+def test_memory_is_counted_as_on_slow_path():
     x, r = mg.rand((40, 30)), mg.rand(30)
 
     def used():
@@ -276,7 +286,7 @@ def test_memory_is_counted_as_on_the_long_way():
         return mg.memory.stats()["allocated_bytes"] - before, y.item()
 
     first, _, *more = [used() for _ in range(4)]  # the second call finds out what to do
-    with the_long_way():
+    with slow_path():
         assert [first, *more] == [used()] * 3
 
 
@@ -372,7 +382,7 @@ def test_gradients_need_no_more_memory_at_the_peak(name):
         return mg.memory.stats()["peak_bytes"] - start
 
     found = [peak() for _ in range(5)]
-    with the_long_way():
+    with slow_path():
         assert found[-1] <= 1.1 * peak()
 
 

@@ -4,7 +4,7 @@ A function such as the forward of an operation looks at shapes, finds kernels, m
 runs them. For the same layouts it does the same each time, so a `Recorder` stands in for the CPU
 once, and notes which memory the function takes and which kernels it runs on what. `written` makes a
 short Python function of these notes. What a Recorder cannot note, such as a function that reads
-elements, has no route, and goes the long way each time.
+elements, has no route, and takes the slow path each time.
 """
 
 import functools
@@ -338,10 +338,8 @@ class _Text:
         )
         line = f"{self.constant(getattr(cpu, step.name))}({arguments})"
         if step.out is not None:
-            line, self.count = (
-                f"t{self.count} = {line}; b{self.count} = t{self.count}.buffer",
-                (self.count + 1),
-            )
+            line = f"t{self.count} = {line}; b{self.count} = t{self.count}.buffer"
+            self.count += 1
         self.lines.append(line)
 
     def operand(self, place):

@@ -13,7 +13,7 @@ from minigrad.devices import backend
 from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError, TraceError
 from tests.functions import Two
-from tests.ways import the_long_way
+from tests.slow import slow_path
 
 DEVICE = "simt"
 
@@ -205,7 +205,7 @@ def test_decorated_functions_of_two_threads_leave_each_its_own_device():
 def test_active_device_computes_and_refuses_arrays_of_others():
     x = mg.ones((2,))
     device = backend.device_named(DEVICE)
-    with backend.active(device), the_long_way():
+    with backend.active(device), slow_path():
         assert (mg.ones((2,)) + 1.0).device == DEVICE
         with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
             x.clone()
@@ -216,7 +216,7 @@ def test_active_device_computes_and_refuses_arrays_of_others():
     assert (x + 1.0).tolist() == [2.0, 2.0]
 
 
-def test_short_ways_of_the_cpu_never_see_arrays_of_the_device():
+def test_fast_paths_of_the_cpu_never_see_arrays_of_the_device():
     x = mg.variable([1.0, 2.0], device=DEVICE, requires_grad=True)
     y = (x * x).exp()
     y.sum().backward()

@@ -293,9 +293,11 @@ print(mg.tanh(at), slope(at), curvature(at))
 
 # %% [markdown]
 # Open [ops/base.py](../minigrad/ops/base.py): `Elementwise.prepare` calls the two functions.
-# `apply` is what runs, `record` ties the node. `RowWise` has formulas along a row, as at stop 16.
-# `Structural` has no formula: it moves elements or multiplies matrices, as at stop 18. `samples`
-# are shapes for tests; `result = "real"` says that ints become float32.
+# `slow_path` is what runs, `record` ties the node. `apply`, which is called, is generated: once a
+# kernel is known it does the same in one piece ([ops/fast.py](../minigrad/ops/fast.py); skip it at
+# first). `RowWise` has formulas along a row, as at stop 16. `Structural` has no formula: it moves
+# elements or multiplies matrices, as at stop 18. `samples` are shapes for tests; `result = "real"`
+# says that ints become float32.
 #
 # ## 13. Where does the kernel of a derivative come from?
 #

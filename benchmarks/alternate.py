@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from benchmarks.process import environment
@@ -36,6 +36,18 @@ def medians(functions: Sequence[Callable[[], Any] | None], turns: int) -> list[f
             if function is not None:
                 seconds.append(turn(function, count))
     return [statistics.median(seconds) if seconds else None for seconds in times]
+
+
+def compared(
+    rows: Iterable[tuple[str, Sequence[Callable[[], Any] | None]]], scale: float, turns: int
+) -> tuple[list[list[str]], list[float]]:
+    """Return the lines of a table, and the ratios: rows are names and one function per library."""
+    lines, ratios = [], []
+    for name, functions in rows:
+        ours, theirs = medians(functions, turns)
+        lines.append(line(name, scale, ours, theirs))
+        ratios += [ours / theirs] if ours and theirs else []
+    return lines, ratios
 
 
 def line(name: str, scale: float, ours: float | None, theirs: float | None) -> list[str]:

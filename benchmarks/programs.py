@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import line, medians, on_one_thread, summary
+from benchmarks.alternate import compared, on_one_thread, summary
 from benchmarks.machine import describe, in_words
 from benchmarks.tables import publish, table
 
@@ -252,6 +252,14 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], Any]]] = {
 }  # fmt: skip
 
 
+def agreeing(make: Callable[[Any], Callable[[], Any]], libraries: list[Any]) -> list[Any]:
+    """Return a program in each library, after a look that their gradients agree."""
+    programs = [make(lib) for lib in libraries]
+    for ours, theirs in zip(*(program() for program in programs), strict=True):
+        np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-3, atol=1e-5)
+    return programs
+
+
 def main() -> int:
     """Measure, write the table, print it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
@@ -262,15 +270,9 @@ def main() -> int:
         return status
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
-    lines, ratios = [], []
-    for name, make in PROGRAMS.items():
-        if options.only in (None, name):
-            functions = [make(lib) for lib in libraries]
-            for ours, theirs in zip(*(f() for f in functions), strict=True):
-                np.testing.assert_allclose(ours.tolist(), theirs.tolist(), rtol=1e-3, atol=1e-5)
-            ours, theirs = medians(functions, options.turns)
-            lines.append(line(name, 1e3, ours, theirs))
-            ratios += [ours / theirs] if ours and theirs else []
+    chosen = [name for name in PROGRAMS if options.only in (None, name)]
+    functions = ((name, agreeing(PROGRAMS[name], libraries)) for name in chosen)
+    lines, ratios = compared(functions, 1e3, options.turns)
     note = f"{in_words(machine)}. {summary(machine, ratios)} `python -m benchmarks.programs`."
     if options.only:
         sys.stdout.write("\n".join(table(TITLES, lines)) + "\n")

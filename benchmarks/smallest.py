@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import line, medians, on_one_thread, summary
+from benchmarks.alternate import compared, on_one_thread, summary
 from benchmarks.machine import describe, in_words
 from benchmarks.tables import publish, table
 from minigrad.ops import table as operations
@@ -104,13 +104,8 @@ def main() -> int:
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
     chosen = [text for text in rows() if not options.only or options.only in text]
-    lines, ratios = [], []
-    for text in chosen:
-        calls = [call_of(text, names) for names in libraries]
-        ours, theirs = medians(calls, options.turns)
-        lines.append(line(f"`{text}`", 1e6, ours, theirs))
-        if ours and theirs:
-            ratios.append(ours / theirs)
+    calls = ((f"`{text}`", [call_of(text, names) for names in libraries]) for text in chosen)
+    lines, ratios = compared(calls, 1e6, options.turns)
     note = (
         f"{in_words(machine)}. Microseconds a call, results recorded. {summary(machine, ratios)} "
         "`python -m benchmarks.smallest`."

@@ -27,9 +27,21 @@ def test_a_row_that_a_library_lacks_has_no_figure():
     assert smallest.call_of("lib.no_such_name(a)", smallest.of_minigrad()) is None
     assert alternate.medians([None], 1) == [None]
     assert alternate.line("a | b", 1e6, None, 2e-6) == ["a \\| b", "–", "2.0", "–"]
+    assert alternate.compared([("a", [None, None])], 1e6, 1) == ([["a", "–", "–", "–"]], [])
+    lines, (ratio,) = alternate.compared([("a", [lambda: 1, lambda: 2])], 1e6, 3)
+    assert (lines[0][0], lines[0][3]) == ("a", f"{ratio:.2f}")
     assert alternate.line("a", 1e6, 3e-6, 2e-6) == ["a", "3.0", "2.0", "1.50"]
     text = alternate.summary({"versions": {"torch": "2.13"}}, [0.75, 1.25])
     assert "PyTorch 2.13. Median of the 2 ratios: 1.00, the largest 1.25; 1 are at most 1" in text
+
+
+def test_programs_whose_gradients_differ_are_not_measured():
+    def made(factor):
+        return lambda: [np.full(2, factor)]
+
+    assert len(programs.agreeing(made, [1.0, 1.00001])) == 2
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        programs.agreeing(made, [1.0, 1.1])
 
 
 @pytest.mark.parametrize("name", programs.PROGRAMS)

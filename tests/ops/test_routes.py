@@ -497,3 +497,39 @@ def test_products_of_what_blas_cannot_read_have_a_route():
     for _ in range(4):
         np.testing.assert_allclose((x @ w).numpy(), np.ones((2, 3), np.float32) @ w.numpy(), 1e-6)
     assert len(known(OPS["matmul"])) == 1
+
+
+def test_results_larger_than_the_limit_have_no_route():
+    a, b = mg.ones((600, 1)), mg.ones((1, 600))
+    for _ in range(4):
+        assert (a + b).shape == (600, 600)
+    assert known(OPS["add"]) == []
+
+
+def test_what_equals_an_index_is_no_index_after_calls_either():
+    x = mg.arange(4)
+    for _ in range(4):
+        assert x[0:1].tolist() == [0]
+        assert x[1].tolist() == 1
+    for index in (slice(0.0, 1), slice(0, 1.0), 1.0):
+        with pytest.raises(ArgumentTypeError, match="index: wanted"):
+            x[index]
+
+
+@pytest.mark.parametrize("join", [lambda a, b: mg.concatenate([a, b]), lambda a, b: a * b])
+def test_hooks_of_leaves_that_nobody_asked_for_do_not_run(join):
+    a, b, seen_ = mg.ones(2).requires_grad_(), mg.ones(2).requires_grad_(), []
+    b.register_hook(seen_.append)
+    for _ in range(4):
+        mg.gradients(join(a, b).sum(), [a])
+    assert seen_ == []
+
+
+def test_nodes_name_the_users_line_on_every_path():
+    x, layer = mg.rand((3, 3)).requires_grad_(), mg.nn.Linear(3, 3)
+    for _ in range(4):
+        for y in (
+            mg.softmax(x, 0), x.reshape(9), x @ x, x[0], x**2, x.sum(0), mg.add(x, x), layer(x),
+            mg.tanh(x), x.T, 1.0 - x, mg.mse(x, x * 2.0),
+        ):  # fmt: skip
+            assert "test_routes.py" in y.node.line, y

@@ -56,8 +56,8 @@ def start(project, *arguments, before="", **variables):
     """Run start.py, after Python statements `before`, with nothing inherited but `variables`."""
     top = project.parent.parent
     code = (
-        "import errno, hashlib, importlib.util, io, os, re, runpy, shutil, signal, subprocess, sys\n"
-        "import tempfile\n"
+        "import errno, hashlib, importlib.util, io, os, re, runpy, shutil, signal, subprocess\n"
+        "import sys, tempfile\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
         f"{before}\nrunpy.run_path(sys.argv[0], run_name='__main__')"
     )

@@ -229,8 +229,9 @@ def jail() -> Finding:
     """Whose rights `grade` gives to files, and whether it can put them in bubblewrap."""
     whose, options = "", {}
     if strangers.is_root():
-        user, why = strangers.other_user()
+        user, why = strangers.other_user(jailed=False)
         whose = f"grade runs files as user {user}; " if user else f"grade needs --unsafe: {why}; "
+        user, _ = strangers.other_user(jailed=True)
         options = {} if user is None else other_user(user)
     why = hindrance(**options)
     jailed = f"cannot be used: {why}" if why else "works here"

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minigrad.devices.loader import cache_folder
-from minigrad.grader.launcher import GraderError, Server
-from minigrad.grader.sandbox import Ended, Worker
+from minigrad.grader.launcher import Server
 
 USER = 61234  # nobody's: no distribution gives out such numbers by itself
 
@@ -26,16 +25,26 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def other_user() -> tuple[int | None, str]:
+def other_user(*, jailed: bool) -> tuple[int | None, str]:
     """Return a user for strangers' files, or None and the reason why that user cannot grade here.
 
-    Only root can choose one.
+    Only root can choose one. A jail reads Python with that user's rights.
     """
-    try:
-        with Server(user=USER) as server, Worker(server, "", "x.py"):
-            return USER, ""
-    except (GraderError, Ended, OSError, subprocess.SubprocessError) as error:
-        return None, str(error)
+    with Server(user=USER, jailed=jailed) as server:
+        try:
+            done = subprocess.run(
+                server.command("try"),
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=False,
+                **server.options(),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return None, str(error)
+    if done.returncode:
+        return None, (done.stderr.strip().splitlines() or ["it was killed"])[-1]
+    return USER, ""
 
 
 @contextlib.contextmanager

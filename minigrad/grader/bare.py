@@ -4,8 +4,11 @@ Run by path with `python -I`, never imported: the real `minigrad` must not be in
 that a learner's `import minigrad` finds nothing to copy. Only this folder's modules are reachable,
 as `minigrad.grader.*`, and `worker.py` takes even those away before the learner's file runs.
 
-    python -I bare.py serve FD NUMPY_FOLDER     the fork server; orders come by socket FD
-    python -I bare.py work NUMPY_FOLDER         one worker; its channel is stdin and stdout
+    python -I bare.py serve FD USER NUMPY_FOLDER     the fork server; orders come by socket FD
+    python -I bare.py work USER NUMPY_FOLDER         one worker; its channel is stdin and stdout
+    python -I bare.py try USER NUMPY_FOLDER          nothing: whether a worker would start
+
+USER is the id of the user that a process of root's becomes first, or "" for its own.
 """
 
 import os
@@ -23,20 +26,35 @@ def install_empty_minigrad(grader_folder: str) -> None:
     sys.modules["minigrad.grader"] = grader
 
 
+def become(user: int) -> None:
+    """Go on as another user, who reads what root may read only if walls will stand in the way."""
+    from minigrad.grader import rights, walls
+
+    reading = walls.can_close_files()
+    try:
+        rights.become(user, reading=reading)
+    except OSError as error:
+        sys.exit(f"root lacks the right to become another user ({error})")
+    if not reading and not os.access(__file__, os.R_OK):
+        sys.exit(f"another user cannot read {__file__}, and no walls (Landlock) are here")
+
+
 def main(arguments: list[str]) -> None:
     """Run the server or the worker until the other side is gone."""
-    kind, *rest = arguments
-    numpy_folder = rest[-1]
+    kind, *rest, user, numpy_folder = arguments
     if numpy_folder not in sys.path:
         sys.path.append(numpy_folder)
     install_empty_minigrad(os.path.dirname(os.path.abspath(__file__)))
+    if user:
+        become(int(user))
     if kind == "serve":
         from minigrad.grader import server
 
         server.serve(int(rest[0]))
-    else:
-        from minigrad.grader import worker
+        return
+    from minigrad.grader import worker
 
+    if kind == "work":
         read_fd, write_fd = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)

@@ -82,7 +82,7 @@ def _exercise(exercise: ExerciseResult, note: str) -> str:
     rows = [f"<div>{escape(note)}</div>"] if note else []
     for check in exercise.checks:
         rows.append(_row(check))
-        if check.message is not None and check is exercise.first_failure:
+        if check is exercise.speaking:
             rows.append(_message(check, exercise.id))
     return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
 
@@ -103,9 +103,8 @@ def _row(check: CheckResult) -> str:
 
 
 def _message(check: CheckResult, exercise_id: str) -> str:
-    assert check.message is not None
     cell = "padding:1px 12px 1px 0;vertical-align:top;text-align:left;white-space:pre-wrap"
-    parts = check.message.parts()
+    parts = check.message.parts() if check.message else []
     if printed := printed_lines(check, exercise_id):
         parts.append(("Printed", "\n".join(printed)))
     rows = "".join(

@@ -36,7 +36,7 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", 
 
 
 def other_user(user: int) -> dict[str, Any]:
-    """Return subprocess options that run a program as this user, in no other group."""
+    """Return options of subprocess's that run a program as this user, in no other group."""
     return {"user": user, "group": user, "extra_groups": []}
 
 
@@ -106,7 +106,7 @@ class Server:
     Args:
         fork: whether workers are forked; None: if the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
-            choose another, and that user must be able to read this Python.
+            choose another (`rights.become`); in a jail that user must be able to read this Python.
         kernels: a folder of compiled kernels, which workers only read: for files of strangers.
             None: the user's own, to which they add what they compile.
         jailed: whether the server runs in a jail (`jail.py`), besides the walls that each worker
@@ -207,7 +207,12 @@ class Server:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of a bare process."""
-        return [sys.executable, "-I", str(BARE), *arguments, NUMPY_FOLDER]
+        user = "" if self.user is None or self.jailed else str(self.user)
+        return [sys.executable, "-I", str(BARE), *arguments, user, NUMPY_FOLDER]
+
+    def options(self) -> dict[str, Any]:
+        """Return options of subprocess's for a bare process: bubblewrap changes no user outside."""
+        return other_user(self.user) if self.jailed and self.user is not None else {}
 
     def pid_here(self, pid: int) -> int | None:
         """Return the process id of a worker, of which the fork server said this one."""
@@ -227,7 +232,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 env=clean_environment(self.folder),
                 start_new_session=True,
-                **({} if self.user is None else other_user(self.user)),
+                **self.options(),
             )
             where_it_fails.pop_all()
         ours.settimeout(PATIENCE_SECONDS)

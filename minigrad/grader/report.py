@@ -76,10 +76,10 @@ def exercise_lines(
     for check in exercise.checks:
         sign = style.paint(style.signs[check.status], check.status)
         lines.append(f"  {sign} {check.points}/{check.of}  {asked(check)}")
-        if check.message is not None and check is exercise.first_failure:
+        if check is exercise.speaking:
             width = style.width - len(INDENT)
             lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
-            if full:
+            if full and check.message is not None:
                 full_lines = without_command(check.message.full).splitlines()
                 lines += [f"{INDENT}{line}" for line in full_lines]
     if exercise.limits_missing:
@@ -126,7 +126,7 @@ def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
     """Return the beginning of what the code printed, and where to see all of it if it is longer."""
     text = inert(check.printed.replace("\r\n", "\n"))  # as Windows ends a line
     printed = [line for line in text.splitlines() if line.strip()]
-    if not printed or check.message is None or check.message.key == "printed":
+    if not printed or (check.message is not None and check.message.key == "printed"):
         return []
     room = WIDTH - LABEL_WIDTH
     shown = [line if len(line) <= room else f"{line[: room - 2]} …" for line in printed]

@@ -76,6 +76,13 @@ class ExerciseResult:
         """The first check that failed, None when none did."""
         return next((check for check in self.checks if check.status == "failed"), None)
 
+    @property
+    def speaking(self) -> CheckResult | None:
+        """The check of which more is shown: the first that failed, else the first that printed."""
+        return self.first_failure or next(
+            (check for check in self.checks if check.printed.strip()), None
+        )
+
 
 @dataclass
 class Result:

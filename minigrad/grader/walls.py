@@ -5,7 +5,7 @@ finds its way around `guard.py`, which is no wall and has the good messages. Lin
 and arm64; elsewhere a report says what is not closed. Runs in the learner's process, before a line
 of the file.
 
-Sources: the manual pages landlock(7), seccomp(2) and capabilities(7); the numbers are those of
+Sources: the manual pages landlock(7) and seccomp(2); the numbers are those of
 Linux 6.12.
 """
 
@@ -19,13 +19,13 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from minigrad.grader.rights import NO_NEW_PRIVS, check, keep_reading
+
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # alike on all machines
-NO_NEW_PRIVS, SECCOMP, FILTER, ALL_THREADS = 38, (317, 277), 1, 1
+SECCOMP, FILTER, ALL_THREADS = (317, 277), 1, 1
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8  # Landlock's rights: bits, of which later kernels know more
 TRUNCATE, IOCTL = 1 << 14, 1 << 15
 RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # how many bits it knows; later ones 16
-DROP, CAPSET, VERSION_3 = 24, {"x86_64": 126, "aarch64": 91}, 0x20080522  # of capabilities(7)
-READ_SEARCH = 2  # the one that stays: Python may lie in a folder that only another user may enter
 REFUSED, ALLOWED, NOT_THERE = 0x00050000 | 1, 0x7FFF0000, 0x00050000 | 38  # EPERM, -, ENOSYS
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_*
 
@@ -69,6 +69,18 @@ SYSTEM = (  # what libraries read of the machine: no file of a user's
 )  # fmt: skip
 
 
+def can_close_files() -> bool:
+    """Whether this is a machine that is known here, and its kernel has Landlock switched on."""
+    if sys.platform != "linux" or platform.machine() not in MACHINES:
+        return False
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, 1) > 0
+    except (OSError, ImportError):
+        return False
+
+
 def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str]) -> list[str]:
     """Close all other files, other processes and the network to this process, for good.
 
@@ -88,14 +100,14 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
         ("processes, signals and the network", _close_calls),
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        walls.insert(0, ("the rights of root", _drop_rights))
+        walls.insert(0, ("the rights of root", keep_reading))
     missing = []
     for name, wall in walls:
         try:
             import ctypes
 
             libc = ctypes.CDLL(None, use_errno=True)
-            _check(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0))
+            check(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0))
             wall(libc)
         except (OSError, ImportError, AttributeError, KeyError, TypeError):  # no CDLL(None)
             missing.append(name)
@@ -143,35 +155,15 @@ def around(folder: str, closed: Iterable[str]) -> tuple[list[str], list[str]]:
 NUMERIC = ("numpy", "numba", "llvmlite")
 
 
-def _check(value: int) -> int:
-    if value < 0:
-        import ctypes
-
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return value
-
-
-def _drop_rights(libc: Any) -> None:
-    """Give up what root may do beyond any user: devices, limits, the clock, others' files."""
-    number = CAPSET[platform.machine()]
-    for right in range(64):
-        if right != READ_SEARCH and libc.prctl(DROP, right, 0, 0, 0) < 0:
-            break  # the kernel knows no more
-    kept = 1 << READ_SEARCH
-    head, sets = struct.pack("<Ii", VERSION_3, 0), struct.pack("<6I", kept, kept, 0, 0, 0, 0)
-    _check(libc.syscall(number, head, sets))
-
-
 def _close_files(libc: Any, rules: list[tuple[str, int]]) -> None:
     if len(os.listdir("/proc/self/task")) > 1:
         raise OSError("another thread would stay outside")
-    version = _check(libc.syscall(CREATE_RULESET, None, 0, 1))
+    version = check(libc.syscall(CREATE_RULESET, None, 0, 1))
     rights = (1 << RIGHTS_OF_VERSION.get(version, 16)) - 1
     # from 4 on also TCP's bind and connect; from 6 on abstract sockets and signals to others
     ruleset = struct.pack("<QQQ", rights, 3 * (version >= 4), 3 * (version >= 6))
     size = 24 if version >= 6 else 16 if version >= 4 else 8
-    made = _check(libc.syscall(CREATE_RULESET, ruleset, size, 0))
+    made = check(libc.syscall(CREATE_RULESET, ruleset, size, 0))
     of_a_file = EXECUTE | WRITE | READ | TRUNCATE | IOCTL
     for path, wanted in rules:
         with contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError):
@@ -180,10 +172,10 @@ def _close_files(libc: Any, rules: list[tuple[str, int]]) -> None:
                 allowed = rights & wanted & (-1 if os.path.isdir(path) else of_a_file)
                 if allowed:
                     rule = struct.pack("<Qi", allowed, place)
-                    _check(libc.syscall(ADD_RULE, made, 1, rule, 0))
+                    check(libc.syscall(ADD_RULE, made, 1, rule, 0))
             finally:
                 os.close(place)
-    _check(libc.syscall(RESTRICT_SELF, made, 0))
+    check(libc.syscall(RESTRICT_SELF, made, 0))
     os.close(made)
 
 
@@ -240,4 +232,4 @@ def _close_calls(libc: Any) -> None:
 
     steps = ctypes.create_string_buffer(b"".join(program))
     head = struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(steps))
-    _check(libc.syscall(SECCOMP[column], FILTER, ALL_THREADS, head))
+    check(libc.syscall(SECCOMP[column], FILTER, ALL_THREADS, head))

@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from minigrad.grader import gate, walls
+from minigrad.grader import gate, rights, walls
 from minigrad.grader import limits as limits_module
 from minigrad.grader.wire import Channel, GarbledError
 
@@ -38,7 +38,10 @@ def work(read_fd: int, write_fd: int) -> None:
         os.environ["HOME"] = first["folder"]
         answer_calls, closed = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
-        missing += _build_walls(first, closed)
+        open_ = _build_walls(first, closed)
+        if open_:
+            rights.read_no_more()  # only walls stand between it and what another user must not read
+        missing += open_
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})
         return

@@ -449,7 +449,7 @@ def test_a_link_beside_others_files_earns_nothing(tmp_path):
 def test_root_is_refused_where_files_would_have_its_rights(tmp_path, monkeypatch, capsys):
     hand_in(tmp_path, "ada", SOLUTION)
     monkeypatch.setattr(strangers, "is_root", lambda: True)
-    monkeypatch.setattr(strangers, "other_user", lambda: (None, "it cannot read Python"))
+    monkeypatch.setattr(strangers, "other_user", lambda **_: (None, "it cannot read Python"))
     assert main(["grade", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert "you are root" in said

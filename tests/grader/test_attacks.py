@@ -4,8 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +11,14 @@ from pathlib import Path
 import pytest
 
 import minigrad
+from minigrad.cli import strangers
 from minigrad.course.mutants import grade_source, message_key
 from minigrad.devices.loader import cache_folder
 from minigrad.grader import launcher, walls
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.launcher import GraderError, Server, other_user
+from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.limits import Limits
+from minigrad.grader.rights import READ_SEARCH
 from minigrad.grader.run import Submission, WorkerRunner, engine_of, grade_exercise
 from minigrad.grader.sandbox import Worker
 from tests.grader.attacks import AROUND, ATTACKS, ENGINE, HEAD, PLAIN, body
@@ -28,7 +28,6 @@ PLACES = {"solutions": str(ROOT / "solutions"), "package": str(Path(minigrad.__f
 RIGHT = "    return (f(x + eps) - f(x - eps)) / (2 * eps)\n"
 SOLUTION = f"{HEAD}def central_difference(f, x, eps):\n{RIGHT}"
 SHORT = Limits(load_seconds=2.0, call_seconds=1.0, memory_bytes=2**30)
-OTHER_USER = 61234
 NO_PROCESS = 2**22 + 1  # more than any system counts up to
 PATIENT = replace(SHORT, load_seconds=30.0, call_seconds=20.0)  # for what ends by itself
 
@@ -246,24 +245,51 @@ def test_kernels_of_strangers_are_not_kept(walled):
         assert grade_source(server, ENGINE.stem, ENGINE.name, solution, seed=1).passed
 
 
-def why_no_other_user():
-    if os.name != "posix" or os.geteuid() != 0:
-        return "only the superuser can run learners' code as another user"
-    command = [sys.executable, "-I", "-c", "import numpy"]
+@pytest.fixture
+def other_user():
+    """Return the user that `grade` gives strangers' files where root grades."""
+    if not strangers.is_root():
+        pytest.skip("only root can run learners' code as another user")
+    user, why = strangers.other_user(jailed=False)
+    return user or pytest.skip(why)
+
+
+RIGHTS = """
+import os
+
+
+def f(path):
     try:
-        subprocess.run(command, check=True, capture_output=True, **other_user(OTHER_USER))
-    except (OSError, subprocess.CalledProcessError):
-        return "another user cannot read this Python"
-    return ""
+        with open(path) as file:
+            return file.read()
+    except PermissionError:
+        with open("/dev/null"):
+            return [os.getpid(), os.getuid(), os.getgid(), os.getgroups()]
+"""
 
 
-def test_worker_of_another_user_grades_alike():
-    if reason := why_no_other_user():
-        pytest.skip(reason)
-    with Server(user=OTHER_USER) as server:
+def test_worker_of_another_user_grades_alike(other_user, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("of root's")
+    secret.chmod(0o600)
+    with Server(user=other_user) as server:
         assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
-        with Worker(server, "import os\ndef f():\n    return os.getuid()\n", "x.py") as worker:
-            assert worker.call("f", []).content["ok"] == OTHER_USER
+        solution = (ROOT / "solutions" / f"{ENGINE.stem}.py").read_text()
+        assert grade_source(server, ENGINE.stem, ENGINE.name, solution, seed=1).passed
+        with Worker(server, RIGHTS, "x.py") as worker:
+            pid, *whose = worker.call("f", [str(secret)]).content["ok"]
+            assert whose == [other_user, other_user, []]
+            assert worker.limits_missing == []
+            status = Path(f"/proc/{pid}/status").read_text()
+            for which in ("Inh", "Prm", "Eff", "Bnd", "Amb"):
+                held = int(re.search(rf"^Cap{which}:\t(\w+)$", status, re.M)[1], 16)
+                assert held & ~(1 << READ_SEARCH) == 0
+
+
+def test_another_user_reads_nothing_of_roots_without_walls(other_user):
+    with Server(user=other_user, walled=False) as server, Worker(server, RIGHTS, "x.py") as worker:
+        pid, *_ = worker.call("f", ["/etc/shadow"]).content["ok"]
+        assert re.search(r"^CapEff:\t0+$", Path(f"/proc/{pid}/status").read_text(), re.M)
 
 
 def test_attack_then_solution_both_are_graded_by_one_server(server, short_limits):

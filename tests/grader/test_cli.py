@@ -176,6 +176,14 @@ def test_prints_are_shown_in_part_and_all_of_them_are_pointed_to(course, capsys)
     assert "line 4" in check("00.central_difference")._repr_html_()
 
 
+def test_prints_of_a_right_answer_are_shown_once(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    body = "    print('x is', x)\n    return (f(x + eps) - f(x - eps)) / (2 * eps)\n"
+    path.write_text(f"def central_difference(f, x, eps):\n{body}")
+    assert main(["check", "00.central_difference"]) == 0
+    assert capsys.readouterr().out.count("Printed   x is") == 1
+
+
 def status_line(name, capsys):
     capsys.readouterr()
     assert main(["status"]) == 0

@@ -90,7 +90,7 @@ def clip_grad_norm_(gradients, max_norm):
         gradients: list of arrays of floats (float32 or float64) of any
             shapes. If the norm is larger than max_norm, write the scaled
             numbers *into* these arrays: their norm is max_norm then,
-            however small it is (so add nothing to the norm).
+            however small max_norm is (so add nothing to the norm).
             Otherwise leave every bit as it is.
         max_norm: float, larger than 0 (and not so small that the factor is
             0 in float32).
@@ -145,8 +145,8 @@ def load_state_dict(model, optimizer, saved):
     Afterwards optimizer.state has an entry (under the id that this model's
     parameter has now) for each name in saved, bit for bit as saved, and no
     other: parameters that saved does not name start anew. The model may
-    have its names in another order than the one that was saved. What is
-    stored are copies: later steps do not change saved.
+    have its names in another order than the one that was saved. Store
+    copies: later steps do not change saved.
 
     Args:
         model: dict {name: Parameter}.

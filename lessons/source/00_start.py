@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 00 · What happens when a network learns?
 #
-# **You need** Python, NumPy and school calculus. **It takes** about 60 minutes. **At the end** you
+# **You need** Python, NumPy and school calculus. **It takes** about 70 minutes. **At the end** you
 # have written the slowest way to get a gradient, measured exactly how wrong it is, and know why
 # nobody trains with it. Next: lesson 01, the chain rule.
 #
@@ -18,9 +18,9 @@ watch("00")  # what you save in exercises/00_start.py is graded here at once
 # %% [markdown]
 # ## 1. The finished thing
 #
-# The next twelve lines learn to read handwritten digits: 1,797 real ones of 8 by 8 pixels. A fifth
-# of them is held out for a test. (`* 3 - 1` changes the pixels, which are between 0 and 1, to a
-# mean near 0 and a spread near 1.) Run the cells.
+# The twelve lines in the second of these cells learn to read handwritten digits: 1,797 real ones of
+# 8 by 8 pixels. A fifth of them is held out for a test. (`* 3 - 1` changes the pixels, which are
+# between 0 and 1, to a mean near 0 and a spread near 1.) Run the cells.
 
 # %%
 import time
@@ -72,8 +72,9 @@ plt.show()
 
 # %% [markdown]
 # One line of the twelve is the important one: `loss.backward()`. Before it, nobody knows in which
-# direction to change the numbers of the network. After it, each of these numbers has a *gradient*:
-# by how much the loss grows when this one number grows. How can one call find thousands of slopes?
+# direction to change the numbers of the network. After it, each of these numbers has a *gradient*,
+# a slope: how fast the loss grows when this one number grows. How can one call find thousands of
+# slopes?
 #
 # Here are two pictures of what happens inside. After lesson 02 you will understand every box of the
 # first, and after lesson 06 every step of the second.
@@ -123,10 +124,10 @@ check("00.hello")
 #
 # | part | what it says |
 # |---|---|
-# | **Given** | the call, with its inputs; they are random, and *seed* brings the same ones back |
+# | **Given** | the call, with its inputs; random, but `--seed N` brings the same back |
 # | **Expected** | what a right answer is |
 # | **Got** | what yours was |
-# | **Where** | the line of your file |
+# | **Where** | the line of your file: the one that raised, or the function's first |
 # | **Try** | one thing to look at; never the answer |
 #
 # Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
@@ -253,14 +254,15 @@ best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 #   of about $\varepsilon^2 |f'''| / 6$: with a ten times smaller `eps`, it is a hundred times
 #   smaller.
 # - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
-#   the subtraction removes these. The difference has an error of about $u$, the gap between
-#   neighbouring floats near 1, and this error is then divided by $2\varepsilon$.
+#   the subtraction removes these. The difference has an error of at most about $u$, the gap between
+#   neighbouring floats near 1, and this error is then divided by $2\varepsilon$. The dashed lines
+#   are this bound; most errors are some times smaller.
 #
 # (At the far right, the orange curve is flat: there `x + eps` *is* `x`, so the computed slope is
 # 0.)
 #
-# The best `eps` balances the two errors; it is near $u^{1/3}$. In float64, about ten digits are
-# right then. In float32, barely five are, and no choice of `eps` gives more. So when a gradient is
+# The best `eps` balances the two errors; it is near $u^{1/3}$. In float64, ten digits or more are
+# right then. In float32, about five are, and no choice of `eps` gives more. So when a gradient is
 # *checked* against differences, it has to be done in float64.
 
 # %%
@@ -268,7 +270,7 @@ for dtype in (np.float32, np.float64):
     u = np.finfo(dtype).eps
     print(
         f"{np.dtype(dtype).name}: u = {u:.1e}, so the best eps is near {u ** (1 / 3):.0e} "
-        f"and the error there is near {u ** (2 / 3):.0e}"
+        f"and the error there is at most about {u ** (2 / 3):.0e}"
     )
 
 # %% [markdown]
@@ -298,9 +300,9 @@ optimizer.zero_grad()
 
 # %%
 needs("00.central_difference")
-strongest = np.argsort(-np.abs(gradient), axis=None)[:2000:400]
+places = np.argsort(-np.abs(gradient), axis=None)[:2000:400]  # from steep to flat
 print(f"{'weight':>10} {'nudged':>12} {'backward()':>12}")
-for place in strongest:
+for place in places:
     where = np.unravel_index(place, values.shape)
 
     def loss_at(value, where=where):
@@ -311,6 +313,7 @@ for place in strongest:
             weight.copy_(mg.variable(changed))
             return mg.cross_entropy(model(batch), targets).numpy()
 
+    # above the best eps of the plot: a loss rounds more than one tanh, and bends less in one weight
     nudged = mine.central_difference(loss_at, values[where], np.float32(0.02))
     print(f"{tuple(map(int, where))!s:>10} {float(nudged):>12.6f} {gradient[where]:>12.6f}")
 with mg.no_grad():
@@ -392,8 +395,8 @@ for at in (0.0, 0.5, 3.0, 100.0):
     print(f"x = {at:>6}: {estimate:.6f}, should be {2 * at}")
 
 # %% [markdown]
-# For some other x it is badly wrong. Find an x for which it fails, write it into `BUG`, then repair
-# `slope`. The check asks for both, the diagnosis and the repair.
+# For some other x it is badly wrong, by more than 10 %. Find such an x, write it into `BUG`, then
+# repair `slope`. The check asks for both, the diagnosis and the repair.
 
 # %% tags=["exercise"]
 check("00.slope")
@@ -401,8 +404,9 @@ check("00.slope")
 # %% [markdown]
 # > **Real bug: a check that cannot fail.** In a 2025 copy of a well-known course's exercises on
 # > backpropagation, a test used `assert_allclose(x, y, 0, e)` to compare the learner's gradient
-# > with the right one. The third and fourth arguments are *tolerances*, relative and absolute. With
-# > `e` = 2.7 as the absolute tolerance, a gradient of all zeros passes if the right one is small:
+# > with the right one. The third and fourth arguments are *tolerances*, relative and absolute, and
+# > `e` was no small number there: it was 2.7, the base of the logarithm. With that as the absolute
+# > tolerance, a gradient of all zeros passes if the right one is small:
 
 # %%
 gradient_of_exp = np.exp(np.array([-1.0, 0.0, 0.9]))

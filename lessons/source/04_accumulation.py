@@ -2,7 +2,8 @@
 # # 04 · A gradient is a sum
 #
 # **You need** lessons 01 and 02: a backward pass walks a graph and multiplies. **It takes** about
-# 165 minutes; after section 3 is a good place for a break. **At the end** you know who adds up
+# 130 minutes, and 50 more with section 4, which is optional; after section 3 is a good place for a
+# break. **At the end** you know who adds up
 # gradients, in whose memory, and when they are thrown away; and you have an engine of your own, one
 # file without minigrad in it, that reads digits. Next: lesson 05, clone and detach.
 #
@@ -92,9 +93,9 @@ plt.show()
 check("04.unbroadcast")
 
 # %% [markdown]
-# Here is a test that needs no second implementation. Stretching is linear, and `unbroadcast` is its
-# *transpose*. That means: for any `x` and any `g`, the sum of (stretched `x`) * `g` must be the
-# same number as the sum of `x` * (summed `g`). Engines test backward functions like this.
+# Here is a test that needs no second implementation. For any `x` and any `g`, the sum of (stretched
+# `x`) * `g` must be the same number as the sum of `x` * (summed `g`). (Stretching is linear, and
+# `unbroadcast` is its *transpose*.) Engines test backward functions like this.
 
 # %%
 needs("04.unbroadcast")
@@ -135,7 +136,7 @@ arrivals = []
 def watching(grads, key, g):
     """Add, as an engine does, and write down each arrival."""
     arrivals.append((key.op, float(g.sum())))
-    grads[key] = grads[key] + g if key in grads else g.copy()
+    grads[key] = g + grads.get(key, 0.0)
 
 
 with mg.use(accumulate=watching):
@@ -157,20 +158,23 @@ scrub(
 # `c + x`, and its second and larger part at the very end, through `tanh`. If the second part
 # *replaced* the first, the first would be lost. That is the bug "`=` where `+=` belongs".
 #
-# **Write** `accumulate`, which handles one arrival at this table. One line seems enough, but a
-# second is needed, because of one question: *whose array is it*? The backward pass of `a + b` hands
-# the same `dy` to both inputs. It makes no copies, because copies cost time. So when a gradient
-# arrives at your table, others may hold the same array.
+# **Write** `accumulate`, which handles one arrival at this table. The cell above made a new array
+# at each arrival. An engine makes one for each value, and adds all that arrives later *into* it: a
+# weight that is used in a hundred places would else cost a hundred arrays. So there is a question
+# to ask at the first arrival: *whose array is it*? The backward pass of `a + b` hands the same `dy`
+# to both inputs. It makes no copies, because copies cost time. When a gradient arrives at your
+# table, others may hold the same array.
 
 # %% tags=["exercise"]
 check("04.accumulate")
 
 # %% [markdown]
 # > **Real bug: two gradients, one array.** [OneFlow issue
-# > 8248](https://github.com/Oneflow-Inc/oneflow/issues/8248) (May 2022) describes this one. Take
-# > `z = x + y` and `p = x / z`. On the way back, `y` gets `dz`, and `x` gets `dz` and `dp / z`. To
-# > save memory, the backward pass of the sum gave *the same* array `dz` to both, and the engine
-# > added the second part for `x` in place. Ten lines are enough to show it:
+# > 8248](https://github.com/Oneflow-Inc/oneflow/issues/8248) (May 2022) describes this one, for
+# > other formulas. Take `w = x * x`, `z = x + y` and `p = w + z`. The way back reaches `z` first.
+# > To save memory, the backward pass of the sum gave *the same* array `dz` to `x` and `y`. Then `w`
+# > hands `x` its second part, `2 * x * dw`, and the engine added it in place. Ten lines are enough
+# > to show it:
 
 
 # %%
@@ -185,10 +189,9 @@ def sharing(grads, key, g):
 needs("04.accumulate")
 mine = load("04")
 x, y, dp = np.array([1.0, 2.0]), np.array([3.0, 2.0]), np.ones(2)
-z = x + y
 for name, add_up in (("sharing", sharing), ("yours", mine.accumulate)):
-    grads, dz = {}, -dp * x / z**2
-    for key, g in (("x", dz), ("y", dz), ("x", dp / z)):
+    grads, dw, dz = {}, dp.copy(), dp.copy()
+    for key, g in (("x", dz), ("y", dz), ("x", 2 * x * dw)):
         add_up(grads, key, g)
     print(f"{name:>8}: dx = {grads['x']}, dy = {grads['y']}")
 
@@ -251,7 +254,8 @@ plt.show()
 # %% [markdown]
 # **What to see.** Without clearing, each step follows the sum of *all* gradients since the start,
 # like a ball that rolls without friction. The loss overshoots and swings. Yet the network learns
-# something, which makes the bug hard to see: nothing crashes, and the numbers are only worse.
+# something, and nothing crashes: without the other curve beside it, one would blame the learning
+# rate.
 #
 # And this is what sums over time are good for. A batch that does not fit in memory can come in
 # pieces. Each piece gets its own `backward()`, the gradients add up in `.grad`, and one step
@@ -277,7 +281,7 @@ def in_pieces(k):
 
 
 ks = [1, 2, 3, 4, 6, 8, 12]
-in_pieces(1)  # from here on, the gradients have their memory
+in_pieces(1)  # makes the arrays in .grad, so that no peak below counts them
 whole, _ = in_pieces(1)
 measured = [in_pieces(k) for k in ks]
 peaks = [peak / 2**20 for _, peak in measured]
@@ -323,14 +327,15 @@ naive.reveal(float(naive_mean), factor=1.001)
 
 # %% [markdown]
 # The last batch of an epoch is usually smaller than the others, so a naive loop makes this mistake
-# in every epoch. Libraries had this bug, too: if the loss is a mean over *words*, and sentences
-# differ in length, `loss / k` gives more weight to the words of short batches.
+# in every epoch. [Libraries had this bug, too](https://huggingface.co/blog/gradient_accumulation):
+# the loss of a text is a mean over its *words*. Where batches differ in length, the mean of `k`
+# such losses gives more weight to the words of the short ones.
 #
 # ## 4. Who coordinates? (optional)
 #
 # This section and its exercise, the longest of the lesson, are optional: nothing later needs your
-# `GradManager`, and you can come back to it at any time. To skip it, go on at the next **Predict**,
-# about Adam and gradients of zeros.
+# `GradManager`, and you can come back to it at any time. To skip it, go on at *None and
+# zeros, under Adam*.
 #
 # In PyTorch, the tensors themselves say what is differentiated: `requires_grad` marks a leaf,
 # recording is on unless you switch it off, and a backward pass writes to every marked leaf that it
@@ -338,8 +343,8 @@ naive.reveal(float(naive_mean), factor=1.001)
 # when recording begins and ends. MegEngine has such a class,
 # [GradManager](https://github.com/MegEngine/MegEngine/blob/master/imperative/python/megengine/autodiff/grad_manager.py):
 # `attach` adds parameters to the list, `record` begins, `backward(y, dy)` computes the gradients
-# and ends the recording in any case, and `release` frees the *graph*, which is everything that was
-# recorded and saved. Every `.grad` stays.
+# (yours begins with `dy` = 1) and ends the recording in any case, and `release` frees the *graph*,
+# which is everything that was recorded and saved. Every `.grad` stays.
 #
 # **Write** this class: about thirty lines. A `Box` holds a value. While a manager records, it keeps
 # a *tape*, a list of Nodes, and each operation on boxes appends a Node to it. A tape is in the
@@ -405,6 +410,8 @@ for keep in (False, True):
 # does not, on purpose: minigrad makes *one* flat buffer for all attached gradients, so that
 # clipping and optimizers go over memory once. So the option saves memory only if each gradient has
 # memory of its own. But it always changes what the *optimizer* does next.
+#
+# ### None and zeros, under Adam
 #
 # **Predict.** Adam has moved a parameter for 10 steps. Then the loss no longer reaches it, and from
 # now on its gradient is an array of zeros. Does Adam still move it?
@@ -525,17 +532,18 @@ lossy.reveal(float(100 * wrong_accuracy), factor=1.05)
 # %% [markdown]
 # **What to see.** On the left, the broken engine trains as well as the correct one. On the right,
 # the two factors of the same network are swapped: that makes no difference to the correct engine,
-# but a large one to the broken engine. Only the gradient that arrives *last* survives. On the left
-# it is the one through `tanh`. On the right it is the one through the gate, which is small: where
-# `hidden` is near 0, the slope of the gate is multiplied by a `tanh` near 0. A loss curve is no
-# test of a gradient.
+# but the broken one ends at a higher loss, and reads fewer digits. Only the gradient that arrives
+# *last* survives, and the way back takes the newest operation first. On the left, `tanh` was
+# computed first, so its gradient comes last. On the right it is that of the gate, which is small:
+# where `hidden` is near 0, the slope of the gate is multiplied by a `tanh` near 0. A loss curve is
+# no test of a gradient.
 #
 # ## 6. Bug hunt
 #
 # A critic and an actor learn together, each with a loss of its own, as in a GAN or in an
-# actor-critic method. The actor's backward pass goes through the critic. Each of the two clears its
-# own gradient after its own step, which looks tidy. The log shows the gradient by which each of
-# them moved:
+# actor-critic method. The actor's backward pass goes through the critic. The loop and the formulas
+# of both gradients stand at the end of your exercise file. The log shows the gradient by which each
+# of the two moved:
 
 # %%
 mine = load("04")
@@ -562,12 +570,12 @@ check("04.train_both")
 #
 # ## 7. An engine of your own
 #
-# You have a rule for products and one for `tanh` (01), an order (02), a guard against cycles (03),
-# and sums over copies, uses and batches (04). What does an engine need besides? Very little: a
-# class that records, a rule for the matrix product and one for the loss. The next cell puts all of
-# it into one file. It checks each of your functions in the four exercise files, and takes those
-# that pass. For a function that does not pass yet, it takes a given one, and the file says so. Run
-# the cell again later, and the file has yours.
+# You have a rule for products and one for `tanh` (01), an order (02), a guard against cycles (03,
+# if you have been there), and sums over copies, uses and batches (04). What does an engine need
+# besides? Very little: a class that records, a rule for the matrix product and one for the loss.
+# The next cell puts all of it into one file. It checks each of your functions in the four exercise
+# files, and takes those that pass. For a function that does not pass yet, it takes a given one, and
+# the file says so. Run the cell again later, and the file has yours.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")

@@ -80,7 +80,7 @@ print("resumed:", resumed.round(4))
 #
 # Whatever an optimizer remembers from one step to the next is its **state**. This lesson is about
 # two questions that sound like bookkeeping: what is in the state, and to *which parameter* does
-# each piece belong? Most bugs with optimizers are wrong answers to the second question.
+# each piece belong? Many bugs with optimizers are wrong answers to the second question.
 
 # %% [markdown]
 # ## 2. What is remembered: momentum
@@ -93,9 +93,9 @@ print("resumed:", resumed.round(4))
 # $$d = g + \lambda\, w \qquad v \leftarrow \mu\, v + d \qquad w \leftarrow w - \eta\, v$$
 #
 # Here $g$ is the gradient, $\eta$ the learning rate, $\mu$ the momentum and $\lambda$ the weight
-# decay. `torch.optim.SGD` and minigrad's SGD compute exactly this. (In some books $v$ contains
-# $\eta$ as well, or is an average with a factor of $1 - \mu$. Checkpoints of such an SGD do not fit
-# here.)
+# decay, which pulls each weight a little towards 0 in every step. `torch.optim.SGD` and minigrad's
+# SGD compute exactly this. (In some books $v$ contains $\eta$ as well, or is an average with a
+# factor of $1 - \mu$: other numbers, with which neither of the two could go on.)
 #
 # **Predict.** The gradient is always 1 and the learning rate 0.1, so a step without momentum has
 # the length 0.1. With momentum 0.9, the steps become longer and longer. What length do they
@@ -191,7 +191,8 @@ for number, slots in optimizer.state.items():
 
 # %% [markdown]
 # The exercises use a plain `Parameter`, with `values`, `grad`, `requires_grad`, and an `id` that no
-# other Parameter has. A model is a dict of them, like `dict(model.named_parameters())` in PyTorch.
+# other plain Parameter has (they are counted from 1, apart from the engine's). A model is a dict of
+# them, like `dict(model.named_parameters())` in PyTorch.
 #
 # **Write** the method `step` of `SGD`. Three questions decide whether it is right. Under which key
 # is state kept? When is it made? What happens to a parameter that got no gradient?
@@ -203,9 +204,9 @@ print(Parameter(np.zeros(2)), Parameter(np.zeros(2)), sep="\n")
 check("08.SGD")
 
 # %% [markdown]
-# The third question causes the most bugs. `grad = None` says "nothing arrived", and the parameter
-# stays. A gradient of zeros says "something arrived, and it is zero": then momentum still moves the
-# parameter, and weight decay still pulls it towards 0.
+# The third question sounds harmless, and is not. `grad = None` says "nothing arrived", and the
+# parameter stays. A gradient of zeros says "something arrived, and it is zero": then momentum still
+# moves the parameter, and weight decay still pulls it towards 0.
 #
 # **Predict.** A parameter has been moving steadily, with momentum 0.9. From some step on, its
 # gradient is an array of *zeros*. How far does the parameter still go, as a multiple of its last
@@ -247,9 +248,10 @@ last_step = by_zeros[STOP] - by_zeros[STOP - 1]
 coasting.reveal(float((by_zeros[-1] - by_zeros[STOP]) / last_step), factor=1.1)
 
 # %% [markdown]
-# **What to see.** The two lines are the same up to the grey mark, and part there. In minigrad, and
-# in PyTorch since 2.0, `zero_grad()` sets None instead of filling with zeros. As you see, this does
-# more than save memory.
+# **What to see.** The two lines are the same up to the grey mark, and part there. With zeros, each
+# step is 0.9 times the one before, and 0.9 + 0.81 + 0.729 + … = 0.9 / (1 - 0.9) = 9. In minigrad,
+# and in PyTorch since 2.0, `zero_grad()` sets None instead of filling with zeros. As you see, this
+# does more than save memory.
 #
 # How much memory does the state take? The engine's own counters tell it: the bytes that are alive
 # after each phase of a first step.
@@ -451,10 +453,11 @@ typical.reveal(typical_move(runs[BY_ID]), factor=1.2)
 # **What to see.** The same line of code fails in two ways. *By id* (orange), each step meets ids
 # that it has never seen, so Adam starts anew in every step. In its first step, Adam divides each
 # gradient by its own size, so only the sign is left, times the learning rate. **Practically every
-# weight moves by 0.01**, up or down: each step is a step of sign-SGD. The loss still falls, so
-# nobody looks for a bug. *By object* (green), the optimizer still holds the old Parameters. The
-# model no longer uses them, so no gradient reaches them: nothing moves, nothing is learned, and
-# there is no error.
+# weight moves by 0.01**, up or down: each step is a step of sign-SGD. The loss still falls, here
+# almost as far, so nobody looks for a bug: it takes the right picture to see it. *By object*
+# (green), the optimizer still holds the old Parameters. After the first step the model no longer
+# uses them, so no gradient reaches them: nothing moves, nothing is learned (the loss differs only
+# as the batches do), and there is no error.
 #
 # The next picture shows which ids a model and its optimizer hold. Adam counts the steps of each
 # Parameter, `t`; this count is a part of the state.
@@ -554,8 +557,8 @@ check("08.clip_weights_")
 # %% [markdown]
 # ## 6. Checkpoints: by name, not by place
 #
-# From here on the engine only computes gradients. Everything after `backward()` is yours: plain
-# Parameters and your SGD. Remember that two of the weights below have the same shape.
+# In this section and the next, the engine only computes gradients. Everything after `backward()` is
+# yours: plain Parameters and your SGD. First, a model of that kind and its training loop.
 
 
 # %%
@@ -873,8 +876,9 @@ check("08.fine_tune")
 #
 # - With momentum or Adam, an optimizer's state is as large as the model or larger; a checkpoint
 #   without it is incomplete.
-# - State needs a key. The key is lost when an object is replaced, when a parameter gets a new id,
-#   or when two lines change places. None of these is an error unless the optimizer checks.
+# - State needs a key. An object as the key fails when it is replaced, an id when the parameter gets
+#   a new one, a place when two lines change places. None of these is an error unless the optimizer
+#   checks.
 # - Change *values*, keep *Parameters*. If you do replace a Parameter, say what happens to its
 #   state.
 # - No gradient and a gradient of zeros are two things.

@@ -107,6 +107,8 @@ def _message(check: CheckResult, exercise_id: str) -> str:
     parts = check.message.parts() if check.message else []
     if printed := printed_lines(check, exercise_id):
         parts.append(("Printed", "\n".join(printed)))
+    if not parts:
+        return ""
     rows = "".join(
         f'<tr style="background:transparent"><td style="{cell};color:{QUIET}">{label}</td>'
         f'<td style="{cell};font-family:monospace">{escape(part)}</td></tr>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from typing import TextIO
@@ -122,9 +123,14 @@ def message_lines(check: CheckResult, exercise_id: str, width: int = WIDTH) -> l
     return lines
 
 
+WARNED = re.compile(r"^\S.*:\d+: \w*Warning: .*\n(?:  .*\n)?", re.MULTILINE)
+
+
 def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
     """Return the beginning of what the code printed, and where to see all of it if it is longer."""
     text = inert(check.printed.replace("\r\n", "\n"))  # as Windows ends a line
+    if check.message is None:
+        text = WARNED.sub("", text)  # about inputs that the check chose, and all is well
     printed = [line for line in text.splitlines() if line.strip()]
     if not printed or (check.message is not None and check.message.key == "printed"):
         return []

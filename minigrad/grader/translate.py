@@ -86,7 +86,14 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
         attempt = "Python hands over self to a function that stands in a class. What stands there?"
         return "raised", said, attempt
     if raised["frames"] and raised["frames"][-1][2].startswith("raise "):
-        return "raised", said, "Your own line raises it. Which step before has gone another way?"
+        return (
+            "raised",
+            said,
+            (
+                "Your own line raises it. Is its condition meant for the input above, or has a "
+                "step before gone another way?"
+            ),
+        )
     attempt = {
         "StopIteration": "next() found nothing. For which inputs is nothing left, or nothing fits?",
         "NameError": "Is the name spelled as it was defined, and defined before this line?",

@@ -26,6 +26,25 @@ def slope(f, x):
     ),
     Mutant(
         "slope",
+        "raised",
+        """
+def slope(f, x):
+    eps = 6e-6 * (1 + x)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+""",
+    ),
+    Mutant(
+        "slope",
+        "step_of_sign",
+        """
+def slope(f, x):
+    eps = max(1e-6, x * 1e-6)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+""",
+    ),
+    Mutant("slope", "unasked", "def slope(f, x):\n    return 2 * x"),
+    Mutant(
+        "slope",
         "step_too_large",
         """
 def slope(f, x):

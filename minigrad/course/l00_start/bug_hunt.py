@@ -77,12 +77,22 @@ def diagnosis(t: Tester) -> None:
 POWERS = (Formula("x**2"), Formula("2*x")), (Formula("x**3"), Formula("3*x**2"))
 
 
+def reach(t: Tester, f: Formula, x: float) -> float:
+    """Return how far apart the points are at which the slope at x is measured."""
+    given = t.given
+    t.call("slope", f, x)
+    places = t.evaluated_at[0] or [x]
+    t.given = given
+    return float(max(places) - min(places))
+
+
 def check_slopes(t: Tester, *sizes: float) -> None:
     """Ask for the slopes of the powers at these points; a message compares step and floats."""
     for x in sizes:
         for f, derivative in POWERS:  # on a square alone any step would do, but for rounding
             got = t.call("slope", f, x)
             places = t.evaluated_at[0] or [x]
+            unasked = not t.evaluated_at[0]
             if strange := [place for place in places if np.ndim(place) or np.iscomplexobj(place)]:
                 attempt = "f takes one float: math.sin, say. At which two floats is it enough?"
                 t.fail("no_float", "f called at floats", f"f called at {show(strange[0])}", attempt)
@@ -97,20 +107,25 @@ def check_slopes(t: Tester, *sizes: float) -> None:
                 attempt = (
                     f"Your points, {apart:.2g} apart, are well placed. What becomes of the slope?"
                 )
-            t.close(
-                got,
-                float(derivative.value(x)),
-                rtol=1e-3,
-                key="step_too_small" if too_small else "step_too_large",
-                attempt=attempt,
-            )
+            key = "step_too_small" if too_small else "step_too_large"
+            if unasked:
+                key, attempt = "unasked", "You did not call f here. What else knows its slope?"
+            elif too_small and x < 0 and (other := reach(t, f, -x)) > 2 * apart:
+                key = "step_of_sign"
+                attempt = (
+                    f"At {show(-x)} your two points are {other:.2g} apart, at {show(x)} only "
+                    f"{apart:.2g}. What does the sign of x do to your step?"
+                )
+            t.close(got, float(derivative.value(x)), rtol=1e-3, key=key, attempt=attempt)
 
 
 @slope.check(points=3)
 def every_size(t: Tester) -> None:
     """It is right for large and for ordinary numbers, and finite at 0 and near it."""
     check_slopes(t, 1e9, -1e12, 3e5, 1e12)
-    check_slopes(t, 1.0, -0.01, 7.5, -100.0, 0.01, 0.010075, 4e3, -0.1, 0.3, 4e4, 3e6, -1e8, 5e10)
+    check_slopes(
+        t, 1.0, -1.0, -0.01, 7.5, -100.0, 0.01, 0.010075, 4e3, -0.1, 0.3, 4e4, 3e6, -1e8, 5e10
+    )
     for f, right in ((Formula("sin(x)"), np.cos(2.5)), (Formula("3 - x"), -1.0)):
         got = t.call("slope", f, 2.5)
         t.close(got, float(right), rtol=0.05, attempt="Not every f is a power: ask f itself.")

@@ -70,6 +70,13 @@ def _(f, x, eps):
     return (f(x - eps) - f(x + eps)) / (2 * eps)
 
 
+@central_difference.mistake(
+    "half_step", "Your points are eps apart. How far from x does the docstring say, on either side?"
+)
+def _(f, x, eps):
+    return (f(x + eps / 2) - f(x - eps / 2)) / eps
+
+
 @central_difference.mistake("undivided", "This is the rise alone. A slope is rise over run.")
 def _(f, x, eps):
     return f(x + eps) - f(x - eps)

@@ -55,8 +55,8 @@ def check_grad(
             "no_grad",
             f"{name}.grad = {show(right)}",
             f"{name}.grad = None",
-            "Go through the tape from its end. Which node has a gradient first, and to which nodes "
-            f"does it send? Is {name}.node reached, its sum kept to the end, and {name} attached?",
+            "Go back along the tape: which node has a gradient first, and to which does it send? "
+            f"Is {name}.node reached, and {name} attached?",
         )
     t.close(got, right, rtol=1e-12, attempt=BY_HAND, mistakes=mistakes, what=f"{name}.grad")
 

@@ -46,7 +46,11 @@ def by_name(model, state):
         return state, []
     names = {p.id: name for name, p in model.items()}
     known = {names[key]: plain(slots) for key, slots in state.items() if key in names}
-    return known, [str(key)[:40] for key in state if key not in names]
+    strangers = [key for key in state if key not in names]
+    return known, [
+        str(key)[:40] if isinstance(key, int | str) else f"a {type(key).__name__}"
+        for key in strangers
+    ]
 
 
 def update(mine, algorithm, values, gradients, state, hyperparameters):

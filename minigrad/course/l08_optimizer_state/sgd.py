@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -219,6 +220,9 @@ def own_state(t: Tester) -> None:
         not_skipped(t, numbers(t, 2), np.array([bad, 1.0]))
 
 
+PYTHONS_ID = "Keys this long come from Python's id(p). Which id does a Parameter have of its own?"
+
+
 def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: int) -> None:
     """Check optimizer.state after a step."""
     found, strangers = row["state"], row["strangers"]
@@ -235,6 +239,8 @@ def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: 
             "The others are no ids of this optimizer's parameters. What outlives an SGD in your "
             "code: a default argument, a global, an attribute of the class?"
             if others
+            else PYTHONS_ID
+            if any(re.fullmatch(r"\d{9,}", one) for one in strangers)
             else "What does a parameter keep, whatever its place in a list and its values are?",
         )
     for name in v:

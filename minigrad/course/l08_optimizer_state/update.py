@@ -293,7 +293,7 @@ def refuses(t: Tester, algorithm: str) -> None:
             "did_not_raise",
             "a ValueError",
             "no error",
-            f"For {algorithm!r} a step was made, as for a right name. How are the names compared?",
+            f"For {algorithm!r} a step was made, as for a right name. Where does yours look at it?",
         )
     if "ValueError" not in raised["kinds"]:
         t.fail(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from minigrad.devices.loader import cache_folder
-from minigrad.grader.launcher import Server
+from minigrad.grader.launcher import SERVER_FOLDER, GraderError, Server
+from minigrad.grader.sandbox import Ended, Worker
 
 USER = 61234  # nobody's: no distribution gives out such numbers by itself
 
@@ -30,20 +30,14 @@ def other_user(*, jailed: bool) -> tuple[int | None, str]:
 
     Only root can choose one. A jail reads Python with that user's rights.
     """
-    with Server(user=USER, jailed=jailed) as server:
-        try:
-            done = subprocess.run(
-                server.command("try"),
-                capture_output=True,
-                text=True,
-                timeout=20,
-                check=False,
-                **server.options(),
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            return None, str(error)
-    if done.returncode:
-        return None, (done.stderr.strip().splitlines() or ["it was killed"])[-1]
+    try:
+        with Server(user=USER, jailed=jailed) as server:
+            if why := server.hindrance():
+                return None, why
+            if not jailed:
+                Worker(server, "", "x.py").close()
+    except (GraderError, Ended, OSError) as error:
+        return None, str(error)
     return USER, ""
 
 
@@ -53,7 +47,7 @@ def kernels_for(user: int | None) -> Iterator[str]:
     if user is None:
         yield str(cache_folder())
         return
-    with tempfile.TemporaryDirectory(prefix="minigrad-kernels-") as copy:
+    with tempfile.TemporaryDirectory(prefix=f"{SERVER_FOLDER}{os.getpid()}-") as copy:
         os.chmod(copy, 0o755)
         for path in cache_folder().glob("*"):
             with contextlib.suppress(OSError):  # another process may just have removed it

@@ -6,7 +6,7 @@ as `minigrad.grader.*`, and `worker.py` takes even those away before the learner
 
     python -I bare.py serve FD USER NUMPY_FOLDER     the fork server; orders come by socket FD
     python -I bare.py work USER NUMPY_FOLDER         one worker; its channel is stdin and stdout
-    python -I bare.py try USER NUMPY_FOLDER          nothing: whether a worker would start
+    python -I bare.py try USER NUMPY_FOLDER          neither; says why a worker would not start
 
 USER is the id of the user that a process of root's becomes first, or "" for its own.
 """
@@ -30,13 +30,22 @@ def become(user: int) -> None:
     """Go on as another user, who reads what root may read only if walls will stand in the way."""
     from minigrad.grader import rights, walls
 
-    reading = walls.can_close_files()
     try:
-        rights.become(user, reading=reading)
+        rights.become(user, reading=walls.can_close_files())
     except OSError as error:
-        sys.exit(f"root lacks the right to become another user ({error})")
-    if not reading and not os.access(__file__, os.R_OK):
-        sys.exit(f"another user cannot read {__file__}, and no walls (Landlock) are here")
+        sys.exit(f"root may not become another user: {error}")
+
+
+def try_out() -> None:
+    """Load what a worker needs and build its walls; exit with the reason where that fails."""
+    try:
+        from minigrad.grader import rights, walls, worker  # noqa: F401 - what a worker loads
+
+        rights.must_not_read_as_root(walls.build([], [], []))
+    except ImportError as error:
+        sys.exit(f"another user cannot read this Python and minigrad: {error}")
+    except OSError as error:
+        sys.exit(str(error))
 
 
 def main(arguments: list[str]) -> None:
@@ -51,10 +60,11 @@ def main(arguments: list[str]) -> None:
         from minigrad.grader import server
 
         server.serve(int(rest[0]))
-        return
-    from minigrad.grader import worker
+    elif kind == "try":
+        try_out()
+    else:
+        from minigrad.grader import worker
 
-    if kind == "work":
         read_fd, write_fd = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)

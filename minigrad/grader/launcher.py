@@ -53,7 +53,10 @@ def remove(folder: str) -> None:
             else:
                 os.unlink(path)
 
-    shutil.rmtree(folder, onerror=allow)
+    with contextlib.suppress(RecursionError):  # thousands of folders in each other
+        shutil.rmtree(folder, onerror=allow)
+    if os.path.lexists(folder) and os.name == "posix":
+        subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)
 
 
 def sweep() -> None:
@@ -210,9 +213,21 @@ class Server:
         user = "" if self.user is None or self.jailed else str(self.user)
         return [sys.executable, "-I", str(BARE), *arguments, user, NUMPY_FOLDER]
 
-    def options(self) -> dict[str, Any]:
+    def hindrance(self) -> str:
+        """Return why no bare process of this server's starts outside a jail; "" where one does."""
+        try:
+            done = subprocess.run(
+                self.command("try"), capture_output=True, text=True, timeout=20, **self._options()
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return said if done.returncode else ""
+
+    def _options(self) -> dict[str, Any]:
         """Return options of subprocess's for a bare process: bubblewrap changes no user outside."""
-        return other_user(self.user) if self.jailed and self.user is not None else {}
+        user = other_user(self.user) if self.jailed and self.user is not None else {}
+        return {"env": clean_environment(self.folder), "start_new_session": True, **user}
 
     def pid_here(self, pid: int) -> int | None:
         """Return the process id of a worker, of which the fork server said this one."""
@@ -230,9 +245,7 @@ class Server:
                 [*inside, *self.command("serve", str(theirs.fileno()))],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=clean_environment(self.folder),
-                start_new_session=True,
-                **self.options(),
+                **self._options(),
             )
             where_it_fails.pop_all()
         ours.settimeout(PATIENCE_SECONDS)

@@ -5,15 +5,15 @@ Source: the manual pages capabilities(7) and prctl(2); the numbers are Linux'.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import struct
+import sys
 from typing import Any
 
 READ_SEARCH = 2  # a capability: to read files and enter folders whatever their permissions say
 KEEP_CAPABILITIES, DROP, NO_NEW_PRIVS = 8, 24, 38  # of prctl
-CAPSET, VERSION_3 = {"x86_64": 126, "aarch64": 91}, 0x20080522
+CAPSET, VERSION_3 = {"x86_64": 126, "aarch64": 91}, 0x20080522  # capget is the number before
 
 
 def check(value: int) -> int:
@@ -32,13 +32,22 @@ def keep_reading(libc: Any) -> None:
     _set_capabilities(libc, 1 << READ_SEARCH)
 
 
-def read_no_more() -> None:
-    """Give up READ_SEARCH as well, where this process has it and is not root."""
-    if hasattr(os, "geteuid") and os.geteuid() != 0:
-        with contextlib.suppress(OSError, ImportError, AttributeError, KeyError, TypeError):
-            import ctypes
+def reads_as_root() -> bool:
+    """Whether this thread is not root's, and has READ_SEARCH all the same."""
+    if sys.platform != "linux" or os.geteuid() == 0 or platform.machine() not in CAPSET:
+        return False  # so `become` has kept nothing
+    import ctypes
 
-            _set_capabilities(ctypes.CDLL(None, use_errno=True), 0)
+    sets = ctypes.create_string_buffer(24)
+    head = struct.pack("<Ii", VERSION_3, 0)
+    check(ctypes.CDLL(None, use_errno=True).syscall(CAPSET[platform.machine()] - 1, head, sets))
+    return bool(sets.raw[0] >> READ_SEARCH & 1)
+
+
+def must_not_read_as_root(missing: list[str]) -> None:
+    """Raise PermissionError where a wall is missing that has to hold what this process may read."""
+    if missing and reads_as_root():
+        raise PermissionError(f"no wall can be built against {', '.join(missing)}")
 
 
 def become(user: int, *, reading: bool) -> None:
@@ -48,9 +57,10 @@ def become(user: int, *, reading: bool) -> None:
         user: the user's id, and the group's.
         reading: whether this process, not what it executes, goes on reading what root may read:
             Python and minigrad may lie where that user may not enter. Whoever asks for it builds
-            walls (`walls.py`) before a stranger's line runs.
+            walls (`walls.py`) before a stranger's line runs. A root who lacks the right itself (in
+            a container, say) hands nothing on.
 
-    Raises OSError where this process is not root or lacks the rights.
+    Raises OSError where this process is not root or may not change its user.
     """
     if reading:
         import ctypes
@@ -63,7 +73,10 @@ def become(user: int, *, reading: bool) -> None:
     os.setgid(user)
     os.setuid(user)
     if reading:
-        _set_capabilities(libc, 1 << READ_SEARCH)
+        try:
+            _set_capabilities(libc, 1 << READ_SEARCH)
+        except PermissionError:
+            _set_capabilities(libc, 0)
 
 
 def _gain_no_other(libc: Any) -> None:

@@ -20,7 +20,7 @@ from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError
 
 MAX_PRINTED = 2000
-PATIENCE = 3
+PATIENCE, STARVED = 3, 20
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
@@ -173,7 +173,10 @@ class Worker:
         if not hasattr(os, "pread"):  # Windows, where the position is not shared
             self._output.seek(start)
             return self._output.read(min(size - start, MAX_PRINTED)).decode(errors="replace")
-        text = os.pread(self._output.fileno(), min(size - start, MAX_PRINTED), start)
+        try:
+            text = os.pread(self._output.fileno(), min(size - start, MAX_PRINTED), start)
+        except OSError:  # the worker made it a file that is read in whole blocks only
+            return ""
         return text.decode(errors="replace")
 
     def _ask(self, request: dict | None, seconds: float) -> Reply:
@@ -251,6 +254,15 @@ class Worker:
         except (OSError, AttributeError, IndexError, ValueError):
             return None
 
+    def delay_seconds(self) -> float | None:
+        """Return how long the worker has waited for a processor, None where that is not known."""
+        pid = self._pid_here or (self._process and self._process.pid)
+        try:
+            with open(f"/proc/{pid}/schedstat") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return None
+
     def _clock(self) -> Callable[[], float]:
         """Return a function for the processor time used from now on, or the time that passes."""
         used, began = self.cpu_seconds(), time.monotonic()
@@ -293,8 +305,9 @@ class Worker:
 class _Watch:
     """A timer that ends the worker; another `start` resets it, `stop` switches it off.
 
-    On a busy machine a worker waits for the processor. One that has not used its seconds of
-    processor time gets more, up to PATIENCE times as many.
+    On a busy machine a worker waits for a processor. Such waiting does not count, up to STARVED
+    times the seconds; nor does what its threads lack of those seconds in processor time, up to
+    PATIENCE times as many.
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -304,19 +317,29 @@ class _Watch:
 
     def start(self, seconds: float, kind: str) -> None:
         self.stop()
-        used, last = self._worker.cpu_seconds(), time.monotonic() + PATIENCE * seconds
+        worker, began = self._worker, time.monotonic()
+        used_before, delay_before = worker.cpu_seconds(), worker.delay_seconds()
+
+        def missing() -> float:
+            """Return the seconds that the worker still has."""
+            passed = time.monotonic() - began
+            used, delay, left = worker.cpu_seconds(), worker.delay_seconds(), seconds - passed
+            if used is not None and used_before is not None:
+                left = max(left, min(seconds - (used - used_before), PATIENCE * seconds - passed))
+            if delay is not None and delay_before is not None:
+                had = passed - (delay - delay_before)
+                left = max(left, min(seconds - had, STARVED * seconds - passed))
+            return left
 
         def ring() -> None:
-            now, left = self._worker.cpu_seconds(), last - time.monotonic()
+            left = missing()
             with self._lock:
                 if self._timer is not timer:
                     return  # stopped, or started for something else, meanwhile
-                if used is not None and now is not None and left > 0:
-                    missing = seconds - (now - used)
-                    if missing > 0.05 * seconds:
-                        arm(min(missing, left))
-                        return
-            self._worker._time_is_up(kind)
+                if left > 0.05 * seconds:
+                    arm(left)
+                    return
+            worker._time_is_up(kind)
 
         def arm(wait: float) -> None:
             nonlocal timer

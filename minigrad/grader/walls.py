@@ -48,6 +48,10 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    # What it may not open, it could still watch, and read labels of.
+    "inotify_add_watch": (254, 27), "fanotify_mark": (301, 263), "getxattr": (191, 8),
+    "lgetxattr": (192, 9), "fgetxattr": (193, 10), "listxattr": (194, 11), "llistxattr": (195, 12),
+    "flistxattr": (196, 13), "getxattrat": (464, 464), "listxattrat": (465, 465),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
     "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),

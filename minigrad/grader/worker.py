@@ -38,10 +38,7 @@ def work(read_fd: int, write_fd: int) -> None:
         os.environ["HOME"] = first["folder"]
         answer_calls, closed = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
-        open_ = _build_walls(first, closed)
-        if open_:
-            rights.read_no_more()  # only walls stand between it and what another user must not read
-        missing += open_
+        missing += _build_walls(first, closed)
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})
         return
@@ -70,6 +67,7 @@ def _build_walls(first: dict, closed: list[str]) -> list[str]:
     folder, package, engine = first["folder"], first["package"], first["engine"]
     os.environ["TMPDIR"] = folder
     if not first["walled"]:
+        rights.must_not_read_as_root(["anything"])
         return ["anything: it has no walls"]
     readable, listed = walls.libraries(package)
     writable = [folder]
@@ -80,7 +78,9 @@ def _build_walls(first: dict, closed: list[str]) -> list[str]:
         readable += [*opened, gate.objects_file(package)]
         listed += on_the_way
         (readable if engine["kernels"] else writable).append(os.environ["MINIGRAD_CACHE"])
-    return walls.build(readable, listed, writable)
+    missing = walls.build(readable, listed, writable)
+    rights.must_not_read_as_root(missing)
+    return missing
 
 
 def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:

@@ -5,18 +5,24 @@ import time
 
 import pytest
 
-from minigrad.grader.sandbox import PATIENCE, _Watch
+from minigrad.grader.sandbox import PATIENCE, STARVED, _Watch
 
 
 class Worker:
-    """Stands for a process that gets this share of a processor (None: the system does not say)."""
+    """Stands for a process that gets this share of a processor (None: the system does not say).
 
-    def __init__(self, share):
-        self.share, self.began = share, time.monotonic()
+    `waits`: whether it waits for a processor in the rest of the time; else it sleeps.
+    """
+
+    def __init__(self, share, *, waits=False):
+        self.share, self.waits, self.began = share, waits, time.monotonic()
         self.ended = threading.Event()
 
     def cpu_seconds(self):
         return None if self.share is None else self.share * (time.monotonic() - self.began)
+
+    def delay_seconds(self):
+        return (1 - self.share) * (time.monotonic() - self.began) if self.waits else None
 
     def _time_is_up(self, kind):
         self.ended_after, self.kind = time.monotonic() - self.began, kind
@@ -30,6 +36,14 @@ def test_worker_gets_the_seconds_it_was_promised_within_patience(share, factor):
     assert worker.ended.wait(20)
     assert worker.kind == "time"
     assert worker.ended_after >= 0.1 * factor * 0.99
+
+
+@pytest.mark.parametrize(("share", "factor"), [(1.0, 1), (0.1, 9.4), (0.0, STARVED)])
+def test_waiting_for_a_processor_does_not_count(share, factor):
+    worker = Worker(share, waits=True)
+    _Watch(worker).start(0.05, "time")
+    assert worker.ended.wait(20)
+    assert worker.ended_after >= 0.05 * factor * 0.99
 
 
 def test_watch_that_was_stopped_never_rings():

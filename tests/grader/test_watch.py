@@ -1,10 +1,15 @@
 """The clock that ends a worker: it counts the processor's time where the system tells it."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
+from minigrad.grader import sandbox
+from minigrad.grader.launcher import Server
 from minigrad.grader.sandbox import PATIENCE, STARVED, _Watch
 
 
@@ -44,6 +49,24 @@ def test_waiting_for_a_processor_does_not_count(share, factor):
     _Watch(worker).start(0.05, "time")
     assert worker.ended.wait(20)
     assert worker.ended_after >= 0.05 * factor * 0.99
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not say")
+def test_how_long_a_process_waits_is_read_from_the_system():
+    source = "def f():\n    for _ in range(10**7):\n        pass\n"
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        with Server() as server, sandbox.Worker(server, source, "x.py") as worker:
+            one = {sorted(os.sched_getaffinity(0))[0]}
+            for pid in (worker._pid, *(process.pid for process in busy)):
+                os.sched_setaffinity(pid, one)
+            before = worker.delay_seconds()
+            worker.call("f", [])
+            assert worker.delay_seconds() - before > worker.cpu_seconds() / 2
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def test_watch_that_was_stopped_never_rings():

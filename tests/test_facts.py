@@ -78,6 +78,46 @@ def test_a_test_belongs_to_the_fact_of_its_file_or_of_its_lesson(nodeid, fact):
     assert facts.fact_of(nodeid) == fact
 
 
+SOURCE = '''"""Add."""
+import math  # for pi
+class Sum:
+    """A sum.
+
+    # Over two rows."""
+
+    x: int = None  # type: ignore
+    def f(self, a="""# no comment"""):
+        "Return it."
+
+        # twice
+        return 2 * a
+def g(): "one line"
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("Add.", "Add two numbers.", False),
+        ("for pi", "for e", False),
+        ("  # for pi", "", False),
+        ("two rows", "three\n    rows", False),
+        ("Return it.", "Say it.", False),
+        ("# twice", "# two times", False),
+        ('"Return it."', "pass", True),
+        ("type: ignore", "type: int", True),
+        ("no comment", "comment", True),
+        ("one line", "a line", True),
+        ("2 * a", "3 * a", True),
+        ("    def f", "def f", True),
+    ],
+)
+def test_comments_and_docstrings_of_the_engine_count_for_nothing(old, new, counts):
+    assert old in SOURCE
+    changed = facts.meaning_of(SOURCE.replace(old, new)) != facts.meaning_of(SOURCE)
+    assert changed is counts
+
+
 def test_what_is_not_known_runs_whole_and_what_is_known_once_in_ten_turns():
     names = [f"tests/{CHECKS}::test_f[0{k % 3}_a-{k}]" for k in range(30)]
     items = [Item(name) for name in names]

@@ -1,7 +1,7 @@
 """Checks of the type and range of users' arguments; each returns the argument converted for use.
 
 Every public function checks its arguments first, so that a mistake raises there, with its name, and
-not later or never. `where` is the public name of the function, `name` that of the argument. No
+not later or never. `where` is the function's public name, `name` the argument's. No
 check accepts a bool as a number or a number as a bool.
 """
 

@@ -34,7 +34,7 @@ from minigrad.tape.variable import Variable
 FORMAT = 2  # raised when files are written that older versions would misread: 2 has tuples
 MAIN = "model"  # the part whose values stand under their own names
 KEY = "minigrad"  # of our JSON among the file's metadata
-DEEPEST = 100  # lists in lists: what contains itself ends there, too
+DEEPEST = 100  # lists in lists: a list that contains itself ends there
 LONGEST = 10_000  # bits of an int: JSON has its decimal digits, of which Python reads 4,300
 
 
@@ -47,7 +47,7 @@ def save(path, /, *, rng=True, **parts):
 
     Args:
         path: where to; by custom it ends in .safetensors.
-        rng: whether the state of the default random generator is saved, too.
+        rng: whether to save the state of the default random generator as well.
         parts: modules, optimizers, schedules and Generators; Variables and arrays; None, numbers,
             texts, and lists, tuples and dicts of these, which come back equal to what was saved:
             a NumPy scalar as Python's number, an object of a subclass as one of the plain type.

@@ -69,7 +69,7 @@ def show_all(is_on=True):
 def _of_user(trace):
     """The part of a traceback that is no code of minigrad's; None if there is no other.
 
-    Left out, too, are libraries that minigrad calls, and those that called the user's code.
+    Libraries that minigrad calls, or that called the user's code, are left out as well.
     """
     kept, was_left = [], True
     while trace is not None:
@@ -122,7 +122,7 @@ class MinigradError(Exception):
             if before is not None and (users := _of_user(trace)) is not None:
                 before.__traceback__ = users
             else:
-                self.__cause__ = None  # began and ended within minigrad; this hides a context, too
+                self.__cause__ = None  # began and ended within minigrad; this also hides a context
             return show(type(self), self, part, tb_offset=0)
         finally:
             self.__cause__, self.__suppress_context__ = cause, is_hidden

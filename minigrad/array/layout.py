@@ -113,7 +113,7 @@ def normalize_axes(name, axis, rank):
 
 
 def collapse(shape, stride_lists):
-    """Merges neighbouring dimensions that are contiguous in every operand; drops those of size 1.
+    """Merge neighbouring dimensions that are contiguous in every operand; drop those of size 1.
 
     Args:
         shape: the sizes to loop over.

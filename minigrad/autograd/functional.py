@@ -101,7 +101,7 @@ def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     Returns:
         A function with f's arguments that returns a gradient of the argument's shape and dtype, or
         a tuple for a tuple of argnums; of a dict, a list or a dataclass one of the same form, with
-        None in the place of what holds no floats; zeros if the result does not depend on the
+        None in place of what holds no floats; zeros if the result does not depend on the
         argument. It is part of a graph if an argument or another value that f uses requires
         gradients.
 

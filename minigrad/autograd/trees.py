@@ -39,7 +39,7 @@ def is_input(leaf):
 
 
 def mapped(tree, function) -> Any:
-    """A tree of the same form with function(leaf) for each leaf; one leaf is a tree, too."""
+    """Apply a function to each leaf; return a tree of the same form. One leaf is also a tree."""
     if not is_tree(tree):
         return function(tree)
     if isinstance(tree, dict):
@@ -69,7 +69,7 @@ def inputs_of(tree):
 
 
 def refilled(tree, values) -> Any:
-    """The tree with the values, an iterator, in the place of its inputs, and None for others."""
+    """Return the tree with the next of `values` in place of each input, None for other leaves."""
     return mapped(tree, lambda leaf: next(values) if is_input(leaf) else None)
 
 

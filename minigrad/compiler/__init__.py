@@ -1,1 +1,1 @@
-"""A whole step as one program: traced, optimised, planned, generated as Numba code."""
+"""Whole steps as one program: traced, optimised, planned, generated as Numba code."""

@@ -39,7 +39,7 @@ def stratified_split(
     held_out = number("stratified_split", "held_out", held_out, above=0.0, below=1.0)
     rng = np.random.default_rng(whole("stratified_split", "seed", seed, 0))
     is_held_out = np.zeros(len(labels), dtype=bool)
-    classes = np.unique(labels, return_inverse=True)[1]  # NaN is a class, too
+    classes = np.unique(labels, return_inverse=True)[1]  # NaN is a class like any other
     for k in range(classes.max(initial=-1) + 1):
         members = np.flatnonzero(classes == k)
         chosen = rng.permutation(members)[: round(len(members) * held_out)]

@@ -1,4 +1,4 @@
-"""Which device an operation runs on."""
+"""Selects the device that an operation runs on."""
 
 import importlib
 import threading
@@ -30,35 +30,35 @@ _active = _Active()
 
 
 def register(device):
-    """Adds a device under its name."""
+    """Register a device under its name."""
     _devices[device.name] = device
 
 
 def device_names():
-    """The names of all devices that minigrad knows, available or not."""
+    """Return the names of all devices that minigrad knows, available or not."""
     return tuple(_modules)
 
 
 def device_named(name):
-    """The device of a name: 'cpu'. Raises DeviceError if it is unknown or not available."""
+    """Return the device of a name such as 'cpu'; DeviceError if unknown or unavailable."""
     found = _devices.get(name)
     if found is None:
         if name not in _modules:
             raise DeviceError(f"wanted a device: {', '.join(_modules)}", short(name), WHICH)
         try:
             importlib.import_module(_modules[name])
-        except DeviceError as error:  # a new one, with the caller's line, not importlib's
+        except DeviceError as error:  # raise anew, with the caller's line, not importlib's
             raise DeviceError(error.wanted, error.got, error.fix) from None
         found = _devices[name]
     return found
 
 
 def device_of(array) -> Any:
-    """The device that computes on an Array: the active one, or the one that holds its bytes."""
+    """Return the device that computes on an Array: the active one, or the one holding it."""
     device = _active.device
     if device is None:
         return device_named(array.buffer.pool.device)
-    check = getattr(device, "check_here", None)  # a GPU must not get addresses of other memory
+    check = getattr(device, "check_here", None)  # a GPU must not receive addresses of other memory
     if check is not None:
         check(array)
     return device
@@ -66,7 +66,7 @@ def device_of(array) -> Any:
 
 @uninterrupted
 def like(x):
-    """An uninitialised Array like x, which must be flat; makes no calls, for the fast paths."""
+    """Return an uninitialised Array like x, which must be flat; inlined for the fast paths."""
     home = x.buffer.home
     if not home:
         return device_of(x).empty(x.shape, x.dtype)
@@ -86,23 +86,23 @@ def like(x):
 
 
 def default_device() -> Any:
-    """The device of new Arrays if none is named."""
+    """Return the device of new Arrays if none is named."""
     return _active.device or _active.default or device_named("cpu")
 
 
 def chosen_default():
-    """The name of the device that this thread has chosen for new Arrays, whichever is active."""
+    """Return the name of this thread's chosen device for new Arrays, whichever is active."""
     return "cpu" if _active.default is None else _active.default.name
 
 
 def set_default(device):
-    """Sets the device of this thread's new Arrays; None: the CPU. Returns the previous one."""
+    """Set the device of this thread's new Arrays (None: the CPU); return the previous one."""
     before, _active.default = _active.default, device
     return before
 
 
 def values(array):
-    """The elements on the host, for the engine to read: do not return them, or write to them."""
+    """Return the elements on the host, for reading inside the engine only."""
     if array.buffer.pool.device == "cpu":
         return ndarray(array)
     seams.effects.read(array)
@@ -110,7 +110,7 @@ def values(array):
 
 
 def set_values(array, data):
-    """Writes an ndarray of its shape into an Array. Versions are the caller's."""
+    """Write an ndarray of the same shape into an Array. The caller handles versions."""
     if array.buffer.pool.device == "cpu":
         ndarray(array)[...] = data
     else:
@@ -119,23 +119,23 @@ def set_values(array, data):
 
 
 def moved(array, device):
-    """An Array with the same values on a device; one that is there already is shared."""
+    """Return an Array with the same values on a device; share it if it is there already."""
     if device_named(array.device) is device:
         return device.share(array)
     return device.from_numpy(values(array), array.dtype)
 
 
 def host() -> Any:
-    """The device whose memory Python reads: the CPU, or what stands for it in a traced step."""
+    """Return the device whose memory Python reads: the CPU, or its stand-in while tracing."""
     usual = default_device()
     return usual if usual.name == "cpu" else device_named("cpu")
 
 
 @block
 def active(device):
-    """Runs every op of this thread on one device while the block lasts.
+    """Run every op of this thread on one device while the block lasts.
 
-    Whoever enters it also calls `tape.modes.watch`: fast paths do not ask which device is active.
+    Callers must also call `tape.modes.watch`: fast paths do not check which device is active.
     """
     before, _active.device = _active.device, device
     try:

@@ -1,7 +1,7 @@
-"""Kernel source text -> a real file named by the hash of all that decides its meaning -> Numba.
+"""Kernel source text -> a real file, named by the hash of all that affects its meaning -> Numba.
 
-The file can be opened, tracebacks show it, and the machine code is kept beside it. A change of the
-text, of Numba or of the flags changes the name, so no stale entry is ever used. `store.py` handles
+The file can be opened, tracebacks show it, and the machine code is kept beside it. Any change of
+the text, Numba or the flags changes the name, so no stale entry is ever used. `store.py` handles
 damaged files and disks that cannot be written.
 """
 
@@ -23,7 +23,7 @@ from minigrad.devices import store
 from minigrad.memory.forks import Held, PoliteLock, hold
 from minigrad.memory.interrupts import uninterrupted
 
-MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files, to be included together
+MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files that must be included together
 RANDOM = (*MATHEMATICS, "random_functions")
 NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its own type
     "random_functions": ("mathematics.f4", "mathematics.f8"),
@@ -39,18 +39,18 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "blas": ("sums",),
     "product": ("step", "blas.T"),
 }
-# The types that a source file may be written over.
+# The type codes over which a source file may be instantiated.
 CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
-MOVED = {1: "u1", 4: "i4", 8: "i8"}  # as which type copies see an element of so many bytes
+MOVED = {1: "u1", 4: "i4", 8: "i8"}  # element size in bytes -> the type that copies use for it
 
 LONGEST_COMPILATION = 60.0  # seconds that a fork waits
 
-# Held while kernels are loaded, so also during the first import of Numba: a module that another
-# thread is importing at a fork stays locked in the child.
+# Held while kernels are loaded, and so during the first import of Numba: a module that another
+# thread is importing during a fork stays locked in the child.
 lock = PoliteLock()
 
 _modules = {}
-loaded = []  # names of the modules loaded, in order: how many kernels a process needed
+loaded = []  # names of loaded modules, in order: shows how many kernels a process needed
 
 
 def _candidates():
@@ -70,9 +70,9 @@ def _candidates():
 
 @functools.cache
 def cache_folder():
-    """The first folder that can be written: $MINIGRAD_CACHE, the user's cache, a temporary one.
+    """Return the first writable folder: $MINIGRAD_CACHE, the user's cache, a temporary one.
 
-    Where none can, a path at which nothing can be written: kernels live as long as the process.
+    If none is writable, return an unwritable path: kernels then live as long as the process.
     """
     with contextlib.suppress(OSError):  # no temporary folder either
         for folder in _candidates():
@@ -86,10 +86,10 @@ def cache_folder():
 
 @functools.cache
 def source(name):
-    """The text of a file in `source/`; name: as `scan.f8`, for F8, if the file is over a type T.
+    """Return the text of a file in `source/`, such as `scan.f8` for a file over type T = F8.
 
-    Such a file uses T, SIZE for its bytes and, on the CPU, T_at for its pointers; names of
-    functions that are for one type end in _T.
+    Such a file uses T, SIZE for T's bytes and, on the CPU, T_at for pointers to T. Its functions
+    for one type have names that end in _T.
     """
     file, _, code = name.partition(".")
     path = pathlib.Path(__file__).parent / "source" / f"{file}.py"
@@ -103,7 +103,7 @@ def source(name):
     return head + re.sub(r"_T\b", f"_{code}", text)
 
 
-OF_COMPILERS = {  # locks and destructors: Ctrl-C there would leave a lock taken, or be lost
+OF_COMPILERS = {  # locks and destructors: Ctrl-C there would leave a lock held, or be lost
     "numba.core.compiler_lock": ("_CompilerLock.__enter__", "_CompilerLock.__exit__"),
     "llvmlite.binding.ffi": (
         "_LLVMLock.__enter__", "_LLVMLock.__exit__", "_lib_fn_wrapper.__call__",
@@ -121,9 +121,9 @@ def _mark_locks():
 
 @functools.cache
 def hold_over_forks():
-    """Has forks wait for `lock`; to be called before it is first taken."""
-    # Numba logs while it holds `lock`, and a fork takes logging's lock, too. A fork takes locks in
-    # the reverse order of their registration: logging must come first, or two threads deadlock.
+    """Make fork() wait for `lock`. Call before the lock is first acquired."""
+    # Numba logs while it holds `lock`, and fork() also takes logging's lock. It takes locks in
+    # reverse order of registration, so logging must register first, or two threads deadlock.
     import logging  # noqa: F401
 
     hold(Held(lock, LONGEST_COMPILATION))
@@ -146,10 +146,10 @@ def _versions():
 
 
 def load(text, includes=(), header="header"):
-    """The module of kernel source `text`, after a header and an import of the included files.
+    """Return the module of kernel source `text`, after a header and imports of `includes`.
 
-    The included files are modules of their own, so that their functions are compiled once in a
-    process and not for every kernel that calls them. header: the file of `source/` for the target.
+    Included files are separate modules, so that their functions are compiled once per process, not
+    for every kernel that calls them. header: the target's file in `source/`.
     """
     key = (header, text, *includes)
     if key in _modules:
@@ -168,7 +168,7 @@ def load(text, includes=(), header="header"):
 
 
 def load_source(name, header="header"):
-    """The module of a file in `source/`; name: as for `source`."""
+    """Return the module of a file in `source/`. name: as for `source`."""
     file, _, code = name.partition(".")
     needs = tuple(x.replace(".T", f".{code}") for x in NEEDS.get(file, ()))
     return load(source(name), needs, header)
@@ -200,7 +200,7 @@ def _holds(path, text):
 
 
 def _bytecode(path, text):
-    """Python's code of a kernel file, which takes longer to compile than to read."""
+    """Return the Python code object of a kernel file, cached: reading beats compiling."""
     kept = path.with_suffix(".bytecode")
     data = store.read(kept)
     if data is not None:
@@ -213,15 +213,15 @@ def _bytecode(path, text):
 
 
 def entry(function):
-    """The machine code of a kernel, called without Numba's dispatcher (180 against 300 ns)."""
+    """Return a kernel's machine code, callable without Numba's dispatcher (180 vs. 300 ns)."""
     return next(iter(function.overloads.values())).entry_point
 
 
 @functools.cache
 def source_kernel(file, name, code=None):
-    """The machine code of a kernel of a file in `source/`; code: of the type of a file over T.
+    """Return the machine code of a kernel in `source/`. code: the type, for a file over T.
 
-    A kernel marked `lazy` is compiled here.
+    Compile it first if it is marked `lazy`.
     """
     module = load_source(f"{file}.{code}" if code else file)
     kernel = getattr(module, f"{name}_{code}" if code else name)

@@ -1,4 +1,4 @@
-"""A small pool of threads for kernels that are big enough to be cut into ranges.
+"""A small thread pool for kernels that are large enough to be split into ranges.
 
 Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies after a fork, and
 workqueue aborts when two threads enter it. A forked child makes a new pool.
@@ -15,11 +15,11 @@ from typing import Any
 from minigrad.devices import denormals
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
-AT_ONCE = (False,)  # acquire(False): take a lock if it is free, do not wait
+AT_ONCE = (False,)  # acquire(False): acquire a free lock, do not wait
 
 
 def chosen():
-    """The number of threads that MINIGRAD_THREADS asks for, or None."""
+    """Return the number of threads that MINIGRAD_THREADS requests, or None."""
     text = os.environ.get("MINIGRAD_THREADS")
     return max(1, int(text)) if text and text.isdigit() else None
 
@@ -32,11 +32,11 @@ def _count():
     return min(8, os.cpu_count() or 1)
 
 
-SPLIT = 1 << 17  # elements from which a generated kernel is cut into one range per thread
+SPLIT = 1 << 17  # elements from which a generated kernel is split into one range per thread
 
 
 class _Worker:
-    """A thread that sleeps on a lock until it is given a call."""
+    """A thread that sleeps on a lock until it gets a call."""
 
     def __init__(self):
         self.wake, self.done = threading.Lock(), threading.Lock()
@@ -45,11 +45,11 @@ class _Worker:
         self.call: Any = None
         self.error: BaseException | None = None
         self.is_running = False
-        self.mode: int | None = None  # for subnormal numbers, once it was set
+        self.mode: int | None = None  # for subnormal numbers, once set
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
     def hand(self, function, arguments, mode):
-        """Sets what to call once `wake` is released, and the mode of `denormals`."""
+        """Set the call to make once `wake` is released, and its `denormals` mode."""
         self.call, self.error, self.is_running = (function, arguments, mode), None, True
 
     def _run(self):
@@ -68,10 +68,10 @@ class _Worker:
 
 
 class Threads:
-    """`run(function, argument_lists)` calls them side by side, the last one in the caller.
+    """A pool whose `run(function, argument_lists)` makes its calls side by side.
 
-    Ctrl-C raises its exception when a call has returned, before its result is kept. So lists note,
-    in C, that the pool is taken and that workers are awake: `taken += map(...)`.
+    Ctrl-C may raise its exception after a call has returned but before its result is stored. So
+    `taken += map(...)` records in C that the pool is taken, and likewise that workers are awake.
     """
 
     def __init__(self, count=None):
@@ -80,10 +80,10 @@ class Threads:
         self._busy = threading.Lock()
 
     def run(self, function, argument_lists):
-        """Returns when every call has. One caller at a time uses the workers; others run alone.
+        """Make all calls, the last one in the caller, and return when every call has returned.
 
-        The first exception of a call is raised when all have ended. While the program ends, when
-        no worker runs, a caller runs alone, too.
+        One caller at a time uses the workers; others run alone, also at interpreter shutdown, when
+        no worker runs. The first exception of a call is raised when all calls have ended.
         """
         *others, last = argument_lists
         if not others:
@@ -99,32 +99,32 @@ class Threads:
             try:
                 raise error
             finally:
-                del error, errors  # they know this frame, which must not know them: a cycle
+                del error, errors  # their tracebacks hold this frame: avoid a cycle
 
     def together(self, function, argument_lists, returned):
-        """Runs compiled calls that wait for one another, the first one in the caller.
+        """Run compiled calls that wait for one another, the first one in the caller.
 
         Either all of them run or none. `function` must be machine code that releases the GIL.
 
-        A signal raises its exception before all calls or after all: from the release of the first
-        worker to the end of the caller's own call no bytecode runs, so the exception cannot end the
-        caller's call while workers wait for it.
+        A signal raises its exception before or after all calls. No bytecode runs between the
+        release of the first worker and the end of the caller's own call, so the exception cannot
+        end the caller's call while workers wait for it.
 
         Args:
             returned: a list. The result of the first call is appended as soon as it has returned,
                 even if an exception ends the wait for the others.
 
         Returns:
-            False if the threads are missing: another caller has them, or the program is ending.
+            False if no threads are available: another caller has them, or Python is shutting down.
         """
         first, *others = argument_lists
         own = functools.partial(function, *first)
         return self._side_by_side(function, others, own, returned) is not None
 
     def _side_by_side(self, function, others, own, returned):
-        """Calls function with `others` in workers, and own(), whose result ends `returned`.
+        """Call function with `others` in workers, and own(), whose result ends `returned`.
 
-        Returns a list of that result and the workers' errors, or None where nothing was called.
+        Return a list of that result and the workers' errors, or None if nothing was called.
         """
         workers, taken = None, [False]
         try:
@@ -145,7 +145,7 @@ class Threads:
                 worker.error = None
             return errors
         except BaseException:  # Ctrl-C
-            if returned:  # where each worker stands is not known, so take new ones
+            if returned:  # the workers' states are unknown, so replace them
                 self._workers = []
                 _wait_until_idle(workers)
             raise
@@ -154,7 +154,7 @@ class Threads:
                 self._busy.release()
 
     def _ready(self, count):
-        """This many idle workers, or None if the system has no more threads."""
+        """Return `count` idle workers, or None if the system has no more threads."""
         try:
             while len(self._workers) < count:
                 self._workers.append(_Worker())
@@ -175,7 +175,7 @@ def _error_of(function, arguments):
 
 
 def _wait_until_idle(workers):
-    """Kernels end soon, and nobody else may have the memory that they write."""
+    """Wait, up to LONGEST_WAIT, until running kernels no longer write to their memory."""
     deadline = time.monotonic() + LONGEST_WAIT
     while any(w.is_running for w in workers) and time.monotonic() < deadline:
         time.sleep(0.0005)

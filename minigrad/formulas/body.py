@@ -1,4 +1,4 @@
-"""The kernel of a compiled step: which form its loops have, where sums wait, and its lines."""
+"""The kernel of a compiled step: the form of its loops, where sums are kept, and its lines."""
 
 from minigrad.array.layout import size_of
 from minigrad.formulas.emit import elements, reductions
@@ -17,16 +17,16 @@ from minigrad.formulas.sums import BLOCK, DENSE
 
 NARROW = 32  # columns below which LLVM makes vectors of several rows
 SMALL = 64  # sizes and strides up to this are literals in the text
-TILE = 512  # columns that are summed over all rows at once
-ALL = ("all", "total")  # of elements, of rows: one number for the whole domain
+TILE = 512  # columns summed over all rows at a time
+ALL = ("all", "total")  # over elements, over rows: one number for the whole domain
 
 
 class Body(Loops):
-    """One kernel: its form is decided when it is made, its lines are written by `emit`.
+    """One kernel: the constructor decides its form, `emit` writes its lines.
 
-    Three forms: `flat` (every element on its own, and sums of everything), `tile` (sums of columns
-    and nothing along the rows: a few columns at a time over all rows) and `rows` (row by row, one
-    pass for each nesting level of row reductions, then the outputs).
+    There are three forms. `flat`: every element on its own, and sums over everything. `tile`: sums
+    of columns without row reductions, a few columns at a time over all rows. `rows`: row by row,
+    one pass for each nesting level of row reductions, then the outputs.
     """
 
     def __init__(self, nest, formulas, outputs, kinds, is_cut):
@@ -49,12 +49,12 @@ class Body(Loops):
     # -- decisions -----------------------------------------------------------------------------
 
     def how_kind(self, k):
-        """(how, kind in which it is computed) of a reduced output."""
+        """Return (how, kind in which it is computed) of a reduced output."""
         o, e = self.outputs[k], self.formulas[k]
         return o.how, self.kind(o.how, e)
 
     def kind(self, how, e):
-        """The kind in which a formula is reduced."""
+        """Return the kind in which a formula is reduced."""
         return reduced_kind(how, self.kinds.of(e))
 
     def _is_float_sum(self, k):
@@ -83,9 +83,9 @@ class Body(Loops):
         return self.form != "rows" or bool(self.nest.rows)
 
     def _slots(self):
-        """Places in the scratch memory: sums of columns, then values kept from pass to pass.
+        """Lay out the scratch memory: sums of columns, then values kept from pass to pass.
 
-        For sums of many rows float64 totals follow, at element `totals_at`.
+        For sums of many rows, float64 totals follow at element `totals_at`.
         """
         columns = [k for k, mode in enumerate(self.modes) if mode == "columns"]
         self.columns = [k for k in columns if self._is_float_sum(k)]
@@ -107,14 +107,14 @@ class Body(Loops):
                     self.partial.append(("all", k, 0, self._count(k)))
 
     def _count(self, k):
-        """What a sum of everything is divided by."""
+        """Return the divisor of a sum over everything: 1 unless it is a mean."""
         if self.outputs[k].how != "mean":
             return 1
         n = size_of(self.nest.rows)
         return n * self.n_columns if self.outputs[k].mode == "all" else n
 
     def _kept(self):
-        """Costly functions of an element that several passes need: computed once."""
+        """Return costly per-element functions that several passes need: computed once."""
         found, seen = [], set()
         for level in range(1, self.depth + 2):
             roots = [e.args[0] for e in reductions(self.formulas, level)]
@@ -126,7 +126,7 @@ class Body(Loops):
 
     @property
     def row_block(self):
-        """Rows that one accumulator of the kernel's type adds; a vector of them for few columns."""
+        """Rows that one accumulator of the kernel's type adds (few columns: a vector of them)."""
         is_narrow = self.n_columns < NARROW and len(self.nest.rows) == 1
         return DENSE if is_narrow and not self.depth else BLOCK
 
@@ -152,13 +152,13 @@ class Body(Loops):
 
     @property
     def cuts_columns(self):
-        """Whether the range [b, e) is one of columns."""
+        """Whether the range [b, e) is a range of columns."""
         return self.form == "flat" and not self.nest.rows and len(self.nest.columns) == 1
 
     # -- lines ---------------------------------------------------------------------------------
 
     def index(self, numbers, name, steps, k, loops):
-        """`i0 * 512 + i1` for one operand along some loops."""
+        """Return the index of one operand along some loops, such as `i0 * 512 + i1`."""
         parts = []
         for loop, step in zip(loops, steps, strict=True):
             s = step[k]
@@ -168,7 +168,7 @@ class Body(Loops):
         return " + ".join(parts)
 
     def name_sizes(self, numbers):
-        """Makes the loops: sizes are literals or arguments, the axis that is cut has a range."""
+        """Make the loops: sizes are literals or arguments; the axis that is split has a range."""
         self.row_loops, self._columns = (
             [
                 (i, "b", "e") if d == 0 and is_cut else (i, "0", numbers.size(f"n_{i}", n))
@@ -181,18 +181,18 @@ class Body(Loops):
         )
 
     def column_loops(self):
-        """The loops over the columns, or over those of a tile."""
+        """Return the loops over all columns, or over the columns of a tile."""
         return [("j", "low", "high")] if self.form == "tile" else self._columns
 
     def flat_column(self):
-        """The index along the row as one number."""
+        """Return the text of the flat index along the row."""
         text = self.column_names[0]
         for name, _, size in self._columns[1:]:
             text = f"({text}) * {size} + {name}"
         return text
 
     def emit(self, emitter, targets):
-        """The lines of the kernel; targets: per output its Operand, or None if it is partial."""
+        """Return the kernel's lines. targets: the Operand of each output, or None if partial."""
         self.emitter, self.targets, self.lines = emitter, targets, []
         self.real = emitter.real
         whole = [k for k, mode in enumerate(self.modes) if mode in ALL]
@@ -220,7 +220,7 @@ class Body(Loops):
         self.line(indent, f"{target.name}[{target.index}] = {stored_as(text, target.kind)}")
 
     def _emit_tile(self):
-        """For each tile: sums start at 0, all rows are added, the sums are stored."""
+        """Emit for each tile: clear its sums, add all rows, store the sums."""
         width, n = self.tile, self._columns[0][2]
         self.line(1, "for tile in range(b, e):")
         self.line(2, f"low = tile * {width}")
@@ -233,14 +233,14 @@ class Body(Loops):
             self._store(deep, self.targets[k], self._summed(k, f"{slot * width} + j - low"))
 
     def _loop_rows(self, indent, count):
-        """Heads of the loops over the rows; the indent within."""
+        """Emit the heads of the row loops; return the indent inside them."""
         if not self.has_totals:
             return self.heads(indent, self.row_loops)
         indent = self.blocks_of_rows(indent, self.row_loops, count)
         return self.heads(indent, [(self.row_names[-1], "start", "stop")])
 
     def _summed(self, k, place):
-        """A sum over all rows, or their mean."""
+        """Return the text of a sum or mean over all rows."""
         name, kind = ("scratch", self.real) if self.totals_at is None else ("totals", "F8")
         text = f"{name}[{place}]"
         if self.outputs[k].how == "mean":
@@ -250,7 +250,7 @@ class Body(Loops):
     def _emit_rows(self):
         n = self.n_columns
         self.clear(1, n)
-        for k, mode in enumerate(self.modes):  # all but float sums use the output
+        for k, mode in enumerate(self.modes):  # all but float sums accumulate in the output
             if mode == "columns" and k not in self.columns:
                 t = self.targets[k]
                 start = start_value(*self.how_kind(k), self.real, t.kind.name)
@@ -266,11 +266,11 @@ class Body(Loops):
                 self._store(self.heads(1, self._columns), self.targets[k], text)
 
     def divided(self, e, kind):
-        """The text that makes a mean of a sum."""
+        """Return the text that turns a sum into a mean."""
         return f" / {kind}({self.n_columns})"
 
     def keep(self):
-        """Stores costly values of this pass for those to come."""
+        """Return lines that store this pass's costly values for later passes."""
         found = []
         for slot, e in enumerate(self.kept, len(self.columns)):
             if e in self.emitter.names and e not in self.emitter.saved:
@@ -280,7 +280,7 @@ class Body(Loops):
         return found
 
     def whole_step(self, k, e, sums, after):
-        """A step of a reduction over everything, or over all rows."""
+        """Add a step of a reduction over everything to `sums`, or over all rows to `after`."""
         how, kind = self.how_kind(k)
         value, wide = self.emitter.value(e, kind), self._is_float_sum(k)
         if self.modes[k] == "all":
@@ -290,7 +290,7 @@ class Body(Loops):
             after.append(f"acc{k} = {self.step(how, f'acc{k}', value, kind)}")
 
     def column_step(self, k, e, target):
-        """One step of a reduction over the rows."""
+        """Return the line for one step of a reduction over the rows."""
         how, kind = self.how_kind(k)
         value = self.emitter.value(e, kind)
         if k in self.columns:
@@ -308,7 +308,7 @@ class Body(Loops):
         return f"{name} = {load}; {place} = {text}"
 
     def step(self, how, total, value, kind):
-        """One step of a reduction; the largest and smallest by an instruction that keeps NaN."""
+        """Return one step of a reduction; float max and min use an instruction that keeps NaN."""
         if kind == "f" and how in ("max", "min"):
             return f"{'largest_of' if how == 'max' else 'smallest_of'}({total}, {value})"
         return gathered(how, total, value, kind)

@@ -1,4 +1,4 @@
-"""Expressions -> statements of a kernel body: kinds, conversions, shared parts."""
+"""Turns expressions into statements of a kernel body: kinds, conversions, shared parts."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ POINTER_OF = {name: f"{text.lower()}_at" for name, text in TYPE_OF.items()}
 class Operand(NamedTuple):
     """Where a symbol lives: `name[index]`, or, with index None, a scalar argument.
 
-    kind: the DType of an array, or 'f' / 'i' for a scalar. varies: whether it changes along the
+    kind: an array's DType, or 'f' / 'i' for a scalar. varies: whether its value changes along the
     innermost loop.
     """
 
@@ -32,13 +32,13 @@ class Operand(NamedTuple):
 
 
 def real_type(program, kinds):
-    """What a kernel computes in: 'F8' if the program says so or an array is float64, else 'F4'."""
+    """Return the type a kernel computes in: 'F8' if program.real or an array says so, or 'F4'."""
     is_double = program.real == "F8" or any(getattr(k, "name", None) == "float64" for k in kinds)
     return "F8" if is_double else "F4"
 
 
 def is_below_maximum(e):
-    """Whether e is x - row_max(x): never above 0."""
+    """Return whether e is x - row_max(x), which is never above 0."""
     return e.op == "sub" and e.args[1] is Expression("row_max", e.args[0])
 
 
@@ -47,7 +47,7 @@ class Emitter:
 
     Statements for a row go to `row`, for an element to `lines`. Rules: constants and functions
     have the kernel's real type; ints are computed as int64; bools become numbers by an explicit
-    choice; a value that does not vary along the inner loop is computed once per row.
+    conditional; a value that does not vary along the inner loop is computed once per row.
     """
 
     def __init__(self, operands, real, kinds=None):
@@ -59,24 +59,24 @@ class Emitter:
         self.row, self.lines = [], []
         self.row_names, self.names = {}, {}
         self.count = 0
-        self.includes = set()  # files of source/ that the text calls
+        self.includes = set()  # files of source/ whose functions the text calls
         self._varies = {}
 
     def start_pass(self):
-        """Forgets the values of the elements: a new loop over the row begins."""
+        """Start a new loop over the row: forget the element values."""
         self.row, self.lines, self.names = [], [], {}
 
     def include_mathematics(self):
-        """Includes mathematics.py for the kernel's type."""
+        """Include mathematics.py for the kernel's type."""
         self.includes.add(f"mathematics.{self.real.lower()}")
 
     def new_name(self):
-        """A fresh local name."""
+        """Return a fresh local name."""
         self.count += 1
         return f"t{self.count}"
 
     def varies(self, e):
-        """Whether a value differs from element to element of a row."""
+        """Return whether a value differs between the elements of a row."""
         found = self._varies.get(e)
         if found is None:
             if e.op == "symbol":
@@ -91,7 +91,7 @@ class Emitter:
         return found
 
     def value(self, e, kind=None):
-        """A name or literal for e, converted to a kind; adds the statements that compute it."""
+        """Return a name or literal for e, converted to a kind; add statements that compute it."""
         own = self.kind(e)
         kind = kind or own
         if e.op == "constant":
@@ -162,8 +162,8 @@ class Emitter:
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # As in NumPy, NaN wins (comparisons with NaN are false, so it has its own test), and
-            # of two equals, such as 0 and -0, the second.
+            # As in NumPy, NaN wins (its comparisons are false, so it needs its own test), and so
+            # does the second of two equals, such as 0 and -0.
             nan = f" or {a} != {a}" if kind == "f" else ""
             return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":
@@ -177,7 +177,7 @@ class Emitter:
         raise AssertionError(f"no code for {op}")
 
     def _as_stored(self, e, name):
-        """A value after a store to an array of a dtype and a load from it."""
+        """Return the text of e after a store to an array of a dtype and a load from it."""
         if name == "bool":
             return self.value(e, "b")
         own = TYPE_OF[name]
@@ -188,7 +188,7 @@ class Emitter:
         return f"I8({own}({text}))"
 
     def element(self, operand):
-        """The text of an operand's element in memory."""
+        """Return the text of an operand's element in memory."""
         return f"{operand.name}[{operand.index}]"
 
     def _load(self, operand):
@@ -202,7 +202,7 @@ class Emitter:
         return text if TYPE_OF[kind.name] == wanted else f"{wanted}({text})"
 
     def stored(self, e, dtype):
-        """The text of e as an element of `dtype`."""
+        """Return the text of e as an element of `dtype`."""
         if dtype.kind == "b":
             return f"U1(1) if {self.value(e, 'b')} else U1(0)"
         kind = self.kind(e)

@@ -1,8 +1,8 @@
-"""A scalar formula as a small tree, made by calling a Python function with symbols.
+"""Scalar formulas as small trees, made by calling a Python function with symbols.
 
 The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on
-objects of upper layers. So one formula becomes a kernel, its gradient becomes a fused kernel, and a
-higher derivative evaluates the same tree with Variables.
+objects of upper layers. So a formula becomes a kernel, its gradient becomes a fused kernel, and
+higher derivatives evaluate the same tree with Variables.
 """
 
 import functools
@@ -35,7 +35,7 @@ LOGIC = {"logical_and", "logical_or", "logical_not"}
 ROW_REDUCTIONS = {
     "row_sum", "row_max", "row_mean", "row_min", "row_prod", "row_any", "row_all",
 }  # fmt: skip
-MOST_SHOWN = 100  # operations that the text of a formula shows
+MOST_SHOWN = 100  # operations shown in the text of a formula
 
 
 class Flows:
@@ -44,12 +44,12 @@ class Flows:
     __slots__ = ()
 
     def bind(self, name, args):
-        """Applies the named operation to args; self is one of them."""
+        """Apply the named operation to args; self is one of them."""
         raise NotImplementedError
 
 
 def call(name, *args):
-    """Applies a named operation to expressions, Variables or numbers."""
+    """Apply a named operation to expressions, Variables or numbers."""
     for a in args:
         if isinstance(a, Flows):
             return a.bind(name, args)
@@ -79,17 +79,17 @@ cast_float = _define("cast_float")  # an int or bool as a float
 
 
 def sign(x):
-    """-1, 0 or 1; NaN stays NaN."""
+    """Return -1, 0 or 1; NaN stays NaN."""
     return where(x > 0, 1, where(x < 0, -1, x))
 
 
 def zero_of(x):
-    """0 in the shape of x; x * 0.0 would be NaN where x is infinite or NaN."""
+    """Return 0 in the shape of x; x * 0.0 would be NaN where x is infinite or NaN."""
     return where(False, x, 0.0)
 
 
 def _asked(what, condition):
-    """The error of Python's `if`, `and` and `==` in a formula: they decide for all elements."""
+    """Return the error for `if`, `and` or `==` in a formula: they decide for all elements."""
     return ArgumentTypeError(
         f"a formula stands for all elements at once: it cannot ask {what}",
         fix=f"e.where({condition}, a, b) chooses for each element",
@@ -97,9 +97,9 @@ def _asked(what, condition):
 
 
 class Expression(Flows):
-    """`op` applied to `args`. Equal trees are one object, so common parts cost nothing to find.
+    """`op` applied to `args`. Equal trees are one object, so finding common parts is free.
 
-    depth: how many row reductions are nested, so how many passes over a row it needs.
+    depth: how deep row reductions are nested, and so how many passes over a row they need.
     """
 
     __slots__ = ("args", "depth", "op")
@@ -116,7 +116,7 @@ class Expression(Flows):
             made.op, made.args = op, args
             made.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
             made.depth += op in ROW_REDUCTIONS
-            found = cls._interned.setdefault(key, made)  # other threads see whole ones only
+            found = cls._interned.setdefault(key, made)  # other threads see only complete ones
         return found
 
     __hash__ = object.__hash__
@@ -148,9 +148,9 @@ class Expression(Flows):
 
 
 def _written(e, left):
-    """The text of a formula, with `...` after left[0] operations.
+    """Return the text of a formula, with `...` after left[0] operations.
 
-    Written out, a formula of n objects may have 2^n operations: x = x * x, n times.
+    Written out in full, a formula of n objects may have 2^n operations: x = x * x, n times.
     """
     if not isinstance(e, Expression):
         return str(e)
@@ -177,12 +177,12 @@ _install_operators()
 
 
 def symbol(name):
-    """A named input of a formula."""
+    """Return a named input of a formula."""
     return Expression("symbol", name)
 
 
 def walk(outputs):
-    """Every expression below some formulas, each once, arguments before what uses them."""
+    """Return every expression in some formulas once, arguments before their users."""
     order, seen, stack = [], set(), [(e, False) for e in reversed(outputs)]
     while stack:
         e, is_done = stack.pop()
@@ -196,7 +196,7 @@ def walk(outputs):
 
 
 def symbols_of(expression):
-    """The names of the symbols an expression reads."""
+    """Return the names of the symbols that an expression reads."""
     return {e.args[0] for e in walk([expression]) if e.op == "symbol"}
 
 
@@ -204,7 +204,7 @@ _order = functools.lru_cache(1024)(lambda expression: walk([expression]))
 
 
 def evaluate(expression, values):
-    """An expression's value for Variables or numbers as symbols; shared parts are computed once."""
+    """Evaluate an expression with Variables or numbers as symbols; compute shared parts once."""
     done = {}
     for e in _order(expression):
         if e.op == "symbol":
@@ -217,7 +217,7 @@ def evaluate(expression, values):
 
 
 def substitute(e, mapping, cache):
-    """The formula with its symbols replaced. cache: results for this mapping, {} at first."""
+    """Return e with its symbols replaced. cache: results for this mapping, initially {}."""
     if e.op == "symbol":
         return mapping[e.args[0]]
     if e.op == "constant":
@@ -232,10 +232,10 @@ def substitute(e, mapping, cache):
 class Program:
     """Formulas over named inputs: what one kernel computes.
 
-    real: 'F8' to compute in float64 with any operands; None: the operands decide.
-    Kernels are kept here per device and layout, so finding one again is a dict look-up.
-    `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype;
-    `entry_number` the code of two inputs, the second a float.
+    real: 'F8' to compute in float64 whatever the operands; None: the operands decide.
+    Kernels are kept here per device and layout, so finding one again is a dict lookup.
+    `entry` holds, by dtype index, the machine code for contiguous operands of that dtype;
+    `entry_number` holds the code for two inputs, the second a float.
     """
 
     __slots__ = (
@@ -250,7 +250,7 @@ class Program:
         self.entry_in_place, self.entry_number = [None] * 16, [None] * 16
 
     def is_same(self, other):
-        """Whether another Program has the same input names, formulas and real."""
+        """Return whether another Program has the same input names, formulas and real."""
         mine, its = ((p.inputs, p.outputs, p.real) for p in (self, other))
         return mine == its
 

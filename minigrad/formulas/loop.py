@@ -1,9 +1,9 @@
-"""Loops of a kernel over rows, and over the columns of each: for eager kernels and compiled steps.
+"""A kernel's loops over rows and over the columns of each, for eager kernels and compiled steps.
 
-For each nesting level of row reductions there is one pass over the columns, then one that writes
-the outputs: `store` one for each element, `row` one for each row, `columns` gathered over the rows,
-`all` and `total` over all elements and over all rows. Kernels override methods where they differ:
-where sums over rows are kept, the texts of sizes, how the largest is found.
+Each nesting level of row reductions takes one pass over the columns. A last pass writes the
+outputs: `store` one value per element, `row` one per row, `columns` reduced over the rows, `all`
+over all elements and `total` over all rows. Kernels override methods where they differ: where sums
+over rows are kept, how sizes are written, how a maximum is found.
 """
 
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ LIMITS = {
 
 
 def reduced_kind(how, kind):
-    """The kind in which values of a kind are reduced."""
+    """Return the kind in which values of a kind are reduced."""
     if how in ("any", "all"):
         return "b"
     return "f" if how == "mean" else "i" if kind == "b" and how in START else kind
 
 
 def combine(how, acc, value, real_kind):
-    """One step of a reduction: the text of acc combined with value."""
+    """Return the text of one reduction step: acc combined with value."""
     if how in SUMS:
         return f"{acc} + {value}"
     if how == "prod":
@@ -41,14 +41,14 @@ def combine(how, acc, value, real_kind):
 
 
 def gathered(how, acc, value, kind):
-    """`combine` for loops that become vector code: LLVM may reorder sums and products of floats."""
+    """Like `combine`, but LLVM may reorder float sums and products to vectorize the loop."""
     if kind == "f" and how in (*SUMS, "prod"):
         return f"{'times' if how == 'prod' else 'plus'}({acc}, {value})"
     return combine(how, acc, value, kind)
 
 
 def start_value(how, kind, real, integer="int64"):
-    """What a reduction begins with; integer: the type that ints are reduced in."""
+    """Return a reduction's initial value. integer: the type in which ints are reduced."""
     if how in ("any", "all"):
         return START[how]
     if how in START:
@@ -61,16 +61,16 @@ def start_value(how, kind, real, integer="int64"):
 
 
 def stored_as(text, dtype):
-    """A value as an element of a dtype."""
+    """Return the text of a value as an element of a dtype."""
     if dtype.kind == "b":
         return f"U1(1) if ({text}) else U1(0)"
     return f"{TYPE_OF[dtype.name]}({text})"
 
 
 class Gathering(NamedTuple):
-    """A reduction of values of a kind, under a name.
+    """A named reduction of values of one kind.
 
-    is_wide: whether a block of elements is summed in the kernel's type, and blocks in float64.
+    is_wide: whether blocks of elements are summed in the kernel's type and their sums in float64.
     """
 
     name: str
@@ -87,16 +87,16 @@ class Lines:
         self.lines = []
 
     def line(self, indent, text):
-        """Adds one line."""
+        """Add one line."""
         self.lines.append("    " * indent + text)
 
     def all_lines(self, indent, texts):
-        """Adds lines."""
+        """Add lines."""
         for text in texts:
             self.line(indent, text)
 
     def heads(self, indent, loops):
-        """Adds heads of loops, (index, begin, end), one in the other; the indent within."""
+        """Add heads of nested loops (index, begin, end); return the indent inside them."""
         for depth, (index, low, high) in enumerate(loops):
             span = high if low == "0" else f"{low}, {high}"
             self.line(indent + depth, f"for {index} in range({span}):")
@@ -106,12 +106,12 @@ class Lines:
 class Loops(Lines):
     """Writes the passes over a row.
 
-    formulas, modes, targets: per output; targets are Operands. is_wide: whether sums of a row end
-    in float64; block: how many elements one accumulator of the kernel's type adds then; is_long:
-    whether the innermost loop has more of them.
+    formulas, modes, targets: one per output; targets are Operands. is_wide: whether row sums end in
+    float64. block: how many elements one accumulator of the kernel's type then adds. is_long:
+    whether the innermost loop has more elements than a block.
 
-    sums: (array, place) of sums over rows, one element per column; has_totals: whether they join
-    float64 `totals` at the same places after row_block rows.
+    sums: (array, place) of sums over rows, one element per column. has_totals: whether they are
+    added to float64 `totals` at the same places after row_block rows.
     """
 
     emitter: Any
@@ -126,38 +126,38 @@ class Loops(Lines):
     row_block: Any
 
     def divided(self, e, kind):
-        """The text that makes a mean of a sum of a type."""
+        """Return the text that turns a sum of a type into a mean."""
         raise NotImplementedError
 
     def column_step(self, k, e, target):
-        """The line that gathers output k over the rows."""
+        """Return the line that reduces output k over the rows."""
         raise NotImplementedError
 
     def whole_step(self, k, e, sums, after):
-        """Adds a step of output k over all elements to `sums`, or one over all rows to `after`."""
+        """Add a step of output k over all elements to `sums`, or over all rows to `after`."""
         raise NotImplementedError
 
     def column_loops(self):
-        """The loops over the columns: (index, begin, end) each, as texts."""
+        """Return the loops over the columns as texts: (index, begin, end) each."""
         return [("j", "0", "n_j")]
 
     def kind(self, how, e):
-        """The kind in which a formula is reduced."""
+        """Return the kind in which a formula is reduced."""
         return "f"
 
     def step(self, how, total, value, kind):
-        """The text of one step of a reduction."""
+        """Return the text of one step of a reduction."""
         return gathered(how, total, value, kind)
 
     def keep(self):
-        """Lines that store values of this pass for later ones."""
+        """Return lines that store values of this pass for later passes."""
         return []
 
     def recall(self):
-        """Makes the last pass load what was stored."""
+        """Make the last pass load the stored values."""
 
     def gather(self, indent, lines, sums):
-        """A loop over the columns with these lines and the steps of Gatherings."""
+        """Emit a loop over the columns with `lines` and a step of each Gathering in `sums`."""
         *outer, (index, low, high) = self.column_loops()
         indent = self.heads(indent, outer)
         wide = [s for s in sums if s.is_wide]
@@ -174,7 +174,7 @@ class Loops(Lines):
         self.all_lines(indent, [f"{s.name} += F8(part_{s.name})" for s in wide])
 
     def clear(self, indent, count):
-        """Sets the sums over rows to 0, in the first `count` columns."""
+        """Emit lines that zero the sums over rows in the first `count` columns."""
         for name, place in self.sums:
             kinds = {name: self.emitter.real} | ({"totals": "F8"} if self.has_totals else {})
             for x, kind in kinds.items():
@@ -183,9 +183,9 @@ class Loops(Lines):
             self.line(indent, f"left = {self.row_block}")
 
     def blocks_of_rows(self, indent, loops, count):
-        """Heads of loops over rows, the last one over blocks of them; the indent within.
+        """Emit heads of row loops, the last over blocks of rows; return the indent inside.
 
-        Before they take more than `row_block` rows, the sums of `count` columns join totals.
+        Flush the sums of `count` columns into totals before they exceed `row_block` rows.
         """
         *outer, (_, low, high) = loops
         indent = self.block_heads(self.heads(indent, outer), low, high, self.row_block)
@@ -196,26 +196,26 @@ class Loops(Lines):
         return indent
 
     def block_heads(self, indent, low, high, size):
-        """The head of a loop over blocks [start, stop) of a range; the indent within."""
+        """Emit the head of a loop over blocks [start, stop); return the indent inside it."""
         self.line(indent, f"for start in range({low}, {high}, {size}):")
         self.line(indent + 1, f"stop = min(start + {size}, {high})")
         return indent + 1
 
     def join_totals(self, indent, count):
-        """Adds the sums of so many columns to their totals, and sets them to 0."""
+        """Flush `count` column sums into their totals and reset them."""
         for name, place in self.sums if self.has_totals else ():
             self.line(indent, f"for j in range({count}):")
             self.line(indent + 1, f"totals[{place} + j] += F8({name}[{place} + j])")
             self.line(indent + 1, f"{name}[{place} + j] = {self.emitter.real}(0)")
 
     def gathering(self, how, name, value, kind):
-        """(Gathering of a row reduction, the text of its start, the text of its result)."""
+        """Return (Gathering of a row reduction, text of its start, text of its result)."""
         is_wide = self.is_wide and how in SUMS and kind == "f"
         start = "F8(0)" if is_wide else start_value(how, kind, self.emitter.real)
         return Gathering(name, how, value, kind, is_wide), start, name
 
     def reduction_pass(self, indent, level):
-        """The row reductions of one nesting level."""
+        """Emit the row reductions of one nesting level."""
         emitter = self.emitter
         emitter.start_pass()
         sums, starts, ends = [], [], []
@@ -238,7 +238,7 @@ class Loops(Lines):
         self.all_lines(indent, ends)
 
     def output_pass(self, indent):
-        """The last pass: what is stored, and what is gathered over rows."""
+        """Emit the last pass: stores, and reductions over rows."""
         emitter = self.emitter
         emitter.start_pass()
         self.recall()

@@ -1,7 +1,7 @@
-"""A Loop -> the text of its kernel, and how it is called.
+"""Turns a Loop into the text of its kernel and a description of how to call it.
 
 The kernel is a function of typed pointers. Small sizes and strides are literals, so that LLVM can
-unroll; others are arguments, so that loops of one form share one function. Every kernel works on a
+unroll; others are arguments, so that loops of one form share a function. Every kernel works on a
 range [b, e) of its outermost axis.
 """
 
@@ -14,7 +14,7 @@ from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import substitute, symbol, walk
 from minigrad.formulas.kinds import Kinds
 
-CACHE = 1 << 20  # bytes that stay near a core, about
+CACHE = 1 << 20  # bytes that fit in a core's cache, roughly
 
 
 class Nest:
@@ -27,7 +27,7 @@ class Nest:
             dims, steps = collapse(loop.dims, strides)
             if is_ordered(loop):
                 order = range(len(dims))
-            else:  # the axis along which the first output moves least innermost
+            else:  # innermost: the axis along which the first output moves least
                 order = sorted(range(len(dims)), key=lambda d: -abs(steps[d][first]))
             dims, steps = [dims[d] for d in order], [steps[d] for d in order]
             self.rows, self.columns = dims[:-1], dims[-1:]
@@ -40,22 +40,22 @@ class Nest:
 
 
 def is_ordered(loop):
-    """Whether the order of the axes matters."""
+    """Return whether the order of the axes matters."""
     return any(o.mode != "store" for o in loop.outputs) or any(
         e.op == "column_of" for e in walk([o.formula for o in loop.outputs])
     )
 
 
 class KernelText(NamedTuple):
-    """A kernel: a function with `{name}` in the place of its name, and how it is called.
+    """A kernel: the text of a function, with `{name}` in place of its name, and how to call it.
 
     Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum over everything, if the
-    loop is cut, a pointer to the thread's partial sum; a pointer to `scratch` elements of the
+    loop is split, a pointer to the thread's partial sum; a pointer to `scratch` elements of the
     kernel's type, if there are any; `numbers`; and the range [b, e).
 
-    extent: the size of the axis that may be cut into ranges; they begin at multiples of grain (0:
-    not to be cut). totals_at: where in the scratch memory float64 sums of columns begin, or None.
-    partial: [(what, output, slot, count)] of the partial sums to add after a cut run. ns: estimated
+    extent: the size of the axis that may be split into ranges, which begin at multiples of grain
+    (0: do not split). totals_at: where float64 column sums begin in the scratch memory, or None.
+    partial: [(what, output, slot, count)], partial sums to add after a split run. ns: estimated
     nanoseconds on one core.
     """
 
@@ -74,8 +74,8 @@ class KernelText(NamedTuple):
 
 
 def loop_text(loop, is_cut=True):
-    """The KernelText of a Loop; is_cut: whether several threads may run it together."""
-    names, places = {}, []  # a place that is read and written has one pointer
+    """Return the KernelText of a Loop. is_cut: whether several threads may share it."""
+    names, places = {}, []  # a place both read and written has one pointer
     keys = {e: key for key, e in loop.loads.items()}
     renamed = {}
     for e in walk([o.formula for o in loop.outputs]):
@@ -138,11 +138,11 @@ class LoopNumbers:
         self.names, self.values = [], []
 
     def size(self, name, n):
-        """The text of a size."""
+        """Return the text of a size."""
         return str(n) if n <= SMALL else self._argument(name, n)
 
     def stride(self, name, s):
-        """The text of a stride."""
+        """Return the text of a stride."""
         return str(s) if abs(s) <= SMALL else self._argument(name, s)
 
     def _argument(self, name, n):
@@ -152,7 +152,7 @@ class LoopNumbers:
 
 
 def _estimate(loop, places, formulas):
-    """Nanoseconds on one core: arithmetic in vectors, or memory, which is slow beyond the cache."""
+    """Estimate nanoseconds on one core: vector arithmetic or memory traffic, slow past cache."""
     moved = sum(
         place[0].dtype.itemsize * size_of(n for n, s in zip(loop.dims, place[2], strict=True) if s)
         for place in places

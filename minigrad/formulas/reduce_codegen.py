@@ -10,10 +10,10 @@ FOUR = 4  # rows that are added before their sum joins a longer one
 
 
 def reduce_text(program, how, kinds, n_kept, n_reduced, form, inner):
-    """Reduces one formula: kept outer loops, reduced loops, and perhaps one kept loop innermost.
+    """Return the kernel of a reduction: kept loops, reduced loops, perhaps one kept innermost.
 
-    form: where partial results are. 'register': no kept loop is innermost. Else there is one, and
-    they are in the row of outputs ('output') or, for sums of many floats, on the stack, some
+    form: where partial results are kept. 'register': no kept loop is innermost. Otherwise one is,
+    and they are in the row of outputs ('output') or, for sums of many floats, on the stack, some
     columns at a time ('columns'). Sums of many floats move to float64 block by block (sums.py).
     """
     kernel = _Reduction(program, how, kinds, n_kept, n_reduced, form, inner)
@@ -43,7 +43,7 @@ class _Reduction(EagerKernel):
         self.block = DENSE if is_dense else BLOCK
 
     def write(self, form):
-        """All of the kernel."""
+        """Write the whole kernel."""
         if form == "columns":
             self.emitter.includes.add("sums")
             own = f"columns_{self.emitter.real.lower()}()"
@@ -52,31 +52,31 @@ class _Reduction(EagerKernel):
         {"register": self._register, "output": self._output, "columns": self._columns}[form](base)
 
     def _over(self, indent, names):
-        """Heads of loops over all of some axes; the indent within."""
+        """Emit heads of full loops over some axes; return the indent inside them."""
         return self.heads(indent, [(i, "0", f"n_{i}") for i in names])
 
     def column_loops(self):
-        """The innermost loop."""
+        """Return the innermost reduced loop."""
         last = self.reduced[-1]
         return [(last, "0", f"n_{last}")]
 
     def _stored(self, text):
-        """A combined value as an element of the output."""
+        """Return the text of a combined value as an element of the output."""
         if self.how == "mean":
             text = f"{text} / F8({' * '.join(f'n_{i}' for i in self.reduced) or '1'})"
         return stored_as(text, self.dtype)
 
     def _element(self):
-        """(lines for one element, a name for its value)."""
+        """Return (lines for one element, a name for its value)."""
         if self.value.isidentifier():
             return self.emitter.lines, self.value
         return [*self.emitter.lines, f"value = {self.value}"], "value"
 
     def _fours(self, deep, lines, write):
-        """A block of the last reduced loop, FOUR steps at a time, then the rest.
+        """Emit a block of the last reduced loop, FOUR steps at a time, then the rest.
 
-        lines: each step has its own variables for the names they assign. write(deep, steps) writes
-        the body; a step maps the text for one element to its own.
+        lines: each step gets its own copies of the names they assign. write(deep, steps) writes the
+        body; a step maps the text for one element to its own text.
         """
         last, names = self.reduced[-1], [line.split(" = ")[0] for line in lines]
 
@@ -104,7 +104,7 @@ class _Reduction(EagerKernel):
             self.gather(
                 deep, lines, [Gathering("total", self.how, value, self.reduced_kind, self.is_wide)]
             )
-        else:  # LLVM would make one chain of additions, each waiting for the last
+        else:  # LLVM would chain the additions, each waiting for the one before
             parts = [f"part{k}" for k in range(FOUR)]
 
             def write(deep, steps):

@@ -1,8 +1,8 @@
-"""What an optimizer's formula becomes: a Program for each element, and numbers for all of them.
+"""Splits an optimizer's formula into a Program per element and numbers shared by all elements.
 
-Most of a rule's arithmetic is over hyperparameters alone: 1 - beta1, or the bias correction at step
-t. It is found in the formula, and done once per step in float64. The rest is done for every
-element, in the parameter's dtype.
+Most of a rule's arithmetic involves only hyperparameters: 1 - beta1, or the bias correction at step
+t. These parts are found in the formula and computed once per step in float64. The rest is computed
+for every element, in the parameter's dtype.
 """
 
 import functools
@@ -18,16 +18,16 @@ from minigrad.formulas.expression import (
     symbols_of,
 )
 
-MOST_OF_STEPS = 7  # numbers of one rule that depend on steps: there is memory for so many
-MOST_HYPERPARAMETERS = 16  # of one rule, pairs counted as two: likewise
-STEPS, RATE = "h_t", "h_learning_rate"  # symbols: steps of the parameter, this one too; the rate
+MOST_OF_STEPS = 7  # of one rule's numbers that depend on steps: limited by memory layout
+MOST_HYPERPARAMETERS = 16  # per rule, a pair counts as two: likewise
+STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, incl. this one; the rate
 
 
 class Hyperparameters:
     """A group's hyperparameters as its formula sees them: symbols for numbers, bools as they are.
 
-    `"momentum" in h`: whether it is not 0, so that a formula can leave out terms that are.
-    `t`: how many steps the parameter has had, this one included.
+    `"momentum" in h`: whether it is not 0, so that a formula can leave out zero terms.
+    `t`: how many steps the parameter has taken, including this one.
     """
 
     def __init__(self, structure):
@@ -44,7 +44,7 @@ class Hyperparameters:
 
 
 def structure(values):
-    """What a group's formula depends on: hyperparameters; the rate and nonzero numbers are 1.0.
+    """Return what a group's formula depends on: the rate and nonzero numbers become 1.0.
 
     >>> structure({"learning_rate": 0.0, "betas": (0.9, 0.99), "eps": 0.1, "is_fast": True})
     (('learning_rate', 1.0), ('betas', (1.0, 1.0)), ('eps', 1.0), ('is_fast', True))
@@ -60,7 +60,7 @@ def structure(values):
 
 
 def flat(values):
-    """{symbol: number} of hyperparameters: pairs as two, bools as 0 and 1.
+    """Return hyperparameters as {symbol: number}: a pair as two, bools as 0 and 1.
 
     >>> flat({"learning_rate": 0.5, "betas": (0.9, 0.99)})
     {'h_learning_rate': 0.5, 'h_betas_0': 0.9, 'h_betas_1': 0.99}
@@ -85,8 +85,8 @@ class Update:
     Attributes:
         program: inputs p, g, s0, s1, ..., n0, n1, ...; outputs p, s0, s1, ...
         numbers: the formulas of n0, n1, ... over hyperparameters and steps.
-        of_steps: which numbers depend on the steps that the parameter has had.
-        symbols: those of the hyperparameters, as `flat` orders them.
+        of_steps: which numbers depend on the parameter's step count.
+        symbols: the hyperparameters' symbols, in the order of `flat`.
     """
 
     def __init__(self, formula, slots, structure):
@@ -116,7 +116,7 @@ class Update:
             )
 
     def elements(self, emitter_of, dtype):
-        """(names of arrays, Emitter, lines that store) for element i; emitter_of: its class."""
+        """Return (array names, Emitter, lines that store) for element i. emitter_of: its class."""
         arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
         operands = [Operand(name, dtype, "i", True) for name in arrays]
         operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
@@ -127,16 +127,16 @@ class Update:
 
     @property
     def counts_steps(self):
-        """Whether it depends on how many steps the parameter has had."""
+        """Whether the rule depends on the parameter's step count."""
         return bool(self.of_steps)
 
     @property
     def has_state(self):
-        """Whether anything is kept of a parameter."""
+        """Whether the rule keeps any state per parameter."""
         return bool(self.slots) or self.counts_steps
 
     def _of_elements(self, e, cache):
-        """The formula with a symbol n0, n1, ... for each part over hyperparameters alone."""
+        """Replace each part over hyperparameters alone by a symbol n0, n1, ...."""
         found = cache.get(e)
         if found is not None:
             return found
@@ -152,12 +152,12 @@ class Update:
         return found
 
     def number(self, k, values):
-        """Number k as a float. values: {symbol: number}."""
+        """Return number k as a float. values: {symbol: number}."""
         return float(evaluate(self.numbers[k], values))
 
     @functools.cached_property
     def counting(self):
-        """Program: steps -> steps + 1, and the numbers that depend on it."""
+        """Program that maps steps to steps + 1 and the numbers that depend on it."""
         after = symbol(STEPS) + 1.0
         mapping = {name: symbol(name) for name in self.symbols} | {STEPS: after}
         formulas = [substitute(self.numbers[k], mapping, {}) for k in self.of_steps]
@@ -166,7 +166,7 @@ class Update:
 
     @functools.cached_property
     def of_rate(self):
-        """{k: Program} of the numbers that depend on the learning rate and not on steps."""
+        """{k: Program} of the numbers that depend on the learning rate but not on steps."""
         found = {}
         for k, e in enumerate(self.numbers):
             names = symbols_of(e)

@@ -153,7 +153,7 @@ class _Part:
     @uninterrupted
     def __exit__(self, *error):
         self._open = [b for b, _ in _entered.blocks[self._mark :] if b._is_in_parts]
-        for block in reversed(self._open):  # those that the body left open, too
+        for block in reversed(self._open):  # including those that the body left open
             block.__exit__()
 
 

@@ -1,4 +1,4 @@
-"""Calling a module with other values in the place of its parameters."""
+"""Calling a module with other values in place of its parameters."""
 
 from minigrad.arguments import instance, shown
 from minigrad.errors import ArgumentTypeError, MissingNameError, ShapeError
@@ -10,7 +10,7 @@ from minigrad.tape.variable import Variable
 
 @teaching
 def functional_call(model, parameters, *args, **kwargs):
-    """model(*args, **kwargs) with other values in the place of its parameters and buffers.
+    """model(*args, **kwargs) with other values in place of its parameters and buffers.
 
     So a model is a function of its parameters, which `grad`, `vjp`, `jvp` and `compile` take. The
     model is unchanged afterwards; while it runs it holds the given values.

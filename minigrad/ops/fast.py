@@ -30,7 +30,7 @@ from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
 EXACT = 2**53  # float64 holds all ints up to this size
-MISSING: Any = object()  # in the place of an operand, so that a call without one is explained
+MISSING: Any = object()  # a default for operands, so that a call without one is explained
 FILE = os.path.join(os.path.dirname(__file__), "<fast path {}>")  # users' errors do not show it
 
 

@@ -236,7 +236,7 @@ def triangle(name, x, diagonal, lower):
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
     rows, columns = x.shape[-2:]
-    diagonal = max(-rows, min(diagonal, columns + 1))  # further out are zeros or all of x, too
+    diagonal = max(-rows, min(diagonal, columns + 1))  # beyond that the result is the same
     keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
     return call("where", constant(keep if lower else ~keep, near=x), x, zero)

@@ -154,7 +154,7 @@ def check_recorded(op, x, name, operands=()):
 
 
 def _shows_leaf(x):
-    """Whether a view is of a leaf that requires gradients, or a view of such a view."""
+    """Return whether x is a view, direct or not, of a leaf that requires gradients."""
     node = x.node
     while type(node) is Node and getattr(getattr(node.plan, "op", None), "is_view", False):
         node = node.edges[0]

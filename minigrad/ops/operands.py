@@ -218,7 +218,7 @@ def check_storable(name, data, dtype):
 
 
 def of_run(number, near=None, dtype=None):
-    """A Variable () that holds a RunTimeNumber, with the default dtype of such a number."""
+    """Return a 0-d Variable of a RunTimeNumber; `dtype`'s default follows it and `near`."""
     found = float32 if isinstance(number, float) else int64
     if isinstance(number, np.generic):
         found = BY_NUMPY[number.dtype]

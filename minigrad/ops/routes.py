@@ -24,7 +24,7 @@ from minigrad.tape.variable import Variable
 MOST = 512  # keys that an operation keeps; one more clears them all
 LARGEST = 2**18  # elements: above, what Python takes is negligible
 NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
-LOST: Any = object()  # in the place of a route: there is none
+LOST: Any = object()  # stands where a route would: there is none
 PLAIN = {int, bool, type(None), str}  # types of arguments that a key may have
 
 
@@ -52,7 +52,7 @@ def are_here(arrays):
 def key_of(op, args, attributes):
     """What decides how a call goes, or None where it has to take the slow path.
 
-    args: Variables, or for elementwise operations numbers, too. The text of `ops.fast` makes the
+    args: Variables, for elementwise operations also numbers. The text of `ops.fast` makes the
     same keys.
     """
     key = []
@@ -134,7 +134,7 @@ def _explored(op, args, attributes):
         return None
     out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
     if int in map(type, operands) and not (out.dtype.is_float or out.dtype in (bool_, int64)):
-        return None  # whether such a dtype holds a number is asked at each call
+        return None  # this dtype may not hold the number: each call must ask
     if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
         return None  # an input returned as it is may be a View in one call, and not in the next
     lines = written(recorder, out)

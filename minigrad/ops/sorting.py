@@ -49,7 +49,7 @@ def _order(name, x, axis, descending):
 def argsort(x, axis=-1, descending=False):
     """The places of the elements along an axis in ascending order.  (...) -> (...) of int64.
 
-    Equal elements stay in their order, in descending order, too. NaN counts as the largest.
+    Equal elements keep their order, also where `descending`. NaN counts as the largest.
 
     Raises:
         ShapeError: there is no such axis.

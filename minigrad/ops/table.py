@@ -1,7 +1,7 @@
 """Maps op classes to their public names: Variable's operators and methods, and `mg.<op>`.
 
 `functions` has what `mg` offers, `FLOWS` what formulas and gradients call by name, `METHODS` names
-the functions that are methods of Variables, too, and `_install` makes the operators. Most functions
+the functions that are also methods of Variables, and `_install` makes the operators. Most functions
 are made from their class. One that takes its arguments in another way, such as `softmax` or `std`,
 is written here, of operations: the kernels are theirs.
 """
@@ -305,7 +305,7 @@ FLOWS |= {
 functions["var"] = var
 functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
 for _name, _function in functions.items():
-    if getattr(_function, "__wrapped__", None) is None:  # those of fast.py are taught already
+    if getattr(_function, "__wrapped__", None) is None:  # fast.py has taught its own
         functions[_name] = teaching(_function)
 
 METHODS = [

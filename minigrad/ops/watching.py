@@ -49,5 +49,5 @@ def announce(name, y, inputs=()):
 
 
 def of_view(x, array):
-    """A Variable of a view of x, in no graph; of an inference result it is one, too."""
+    """Return a Variable of a view of x, in no graph; an InferenceVariable if x is one."""
     return InferenceVariable(array) if type(x) is InferenceVariable else Variable(array)

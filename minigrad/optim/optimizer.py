@@ -123,7 +123,7 @@ class Optimizer:
         """Raises if hyperparameters are incompatible."""
 
     def checked(self, name, value):
-        """A hyperparameter, after checking its range and the type, which is that of the default."""
+        """Return a hyperparameter's value after checking its range and type (the default's)."""
         if name not in self.defaults:
             raise AttributeError(
                 f"{self.algorithm} has no hyperparameter '{name}'; "

@@ -178,7 +178,7 @@ class Schedule:
         optimizer._scheduled = rates if scheduled is None else scheduled
 
     def state_dict(self):
-        """Plain numbers for `load_state_dict`, including those of the earlier schedules."""
+        """Plain numbers for `load_state_dict`, the earlier schedules' included."""
         before = [schedule.state_dict() for schedule in self._before]
         return {
             "schedule": type(self).__name__, "t": self.t, "peaks": list(self.peaks),

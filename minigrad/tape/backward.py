@@ -175,7 +175,7 @@ def _order(roots, create_graph):
 
 # -- The order -------------------------------------------------------------------------------------
 #
-# A node's serial number is greater than those of its inputs, so sorting by serial is a topological
+# A node's serial number exceeds its inputs' numbers, so sorting by serial is a topological
 # order. Edges set by hand can break this invariant: then a depth-first search finds the order and
 # reports a cycle if there is one.
 
@@ -271,7 +271,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
     Args:
         order: nodes, consumers before producers.
-        arrived: node or leaf -> the sum of its gradients so far; initially those of the roots.
+        arrived: node or leaf -> the sum of its gradients so far; initially the roots' own.
         retain_graph: whether nodes keep their saved values.
         create_graph: whether gradients are Variables with a graph of their own.
         only, live: the targets, and everything that leads to them; None for all leaves.

@@ -254,7 +254,7 @@ def refuse_pickle(x, protocol):
 
 def _plain(name, x):
     """An argument of NumPy's function `name`, with arrays instead of Variables."""
-    if isinstance(getattr(x, "array", None), Array):  # a Variable; others have requires_grad, too
+    if isinstance(getattr(x, "array", None), Array):  # a Variable; others have requires_grad
         if x._requires_grad:
             raise GradientError(
                 f"np.{name} cannot carry a graph: this requires gradients",

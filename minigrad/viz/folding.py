@@ -8,7 +8,7 @@ from minigrad.tape.node import Node
 
 LONGEST_BLOCK = 512  # operations
 FULL_DRAWING = 150  # up to this many operations, only long repetitions are folded
-WORTH_FOLDING = 12  # operations that a fold must save in such a small graph
+WORTH_FOLDING = 12  # operations that a fold must save in a small graph
 SLOTS = 4  # inputs compared one by one; the others must lie equally far back
 MOST_FOLDS = 64
 

@@ -217,7 +217,7 @@ def _frames(builder, nodes, known, sent, leaves, dy):
 
 
 def _added(a, b):
-    """The sum of two gradients; of those of several outputs, both."""
+    """Add two gradients; of gradients of several outputs, keep both."""
     return (*a, *b) if isinstance(a, tuple) else np.asarray(a + b)
 
 

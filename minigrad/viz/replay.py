@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 
 
 def numbers(gradient):
-    """A copy of a gradient for NumPy; a tuple if it holds those of several outputs."""
+    """Copy a gradient to NumPy; return a tuple if it holds several outputs' gradients."""
     arrays = tuple(np.array(values(a)) for a in arrays_of(gradient))
     return arrays[0] if len(arrays) == 1 else arrays
 
@@ -54,7 +54,7 @@ def run_back(root, dy):
         passed = [None if g is None else numbers(g) for g in grads]
         sent.append(Sent(node, numbers(dy), slopes, passed))
 
-    state.observers = (observe,)  # those of the user would take this for a pass of theirs
+    state.observers = (observe,)  # the user's would take this for a backward pass of theirs
     try:
         leaves = gradients([root], [dy], retain_graph=True)
     finally:

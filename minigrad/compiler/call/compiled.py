@@ -39,13 +39,13 @@ from minigrad.tape.writes import writes
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
-MOST_MET = 8  # remembered sets of objects among the arguments
+MOST_MET = 8  # sets of argument objects that are remembered
 
 _alive = weakref.WeakSet()
 
 
 def _renew_locks():
-    """Renews locks in a forked child: the threads that held them do not exist there."""
+    """Renew locks in a forked child: the threads that held them do not exist there."""
     for step in list(_alive):
         if not step._lock._is_owned():
             step._lock, step._inside.is_busy = threading.RLock(), False
@@ -60,50 +60,50 @@ if hasattr(os, "register_at_fork"):
 
 @teaching
 def compile(f=None, *, donate=(), strict=True, **unknown):
-    """Makes one program of all that a function does with Variables: a whole training step.
+    """Compile all that a function does with Variables, such as a whole training step.
 
-    A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
-    `mg.compile(f)` of anything that can be called, a Module too.
+    Use it as a decorator, `@mg.compile` or `@mg.compile(donate=...)`, on functions and methods; or
+    call `mg.compile(f)` on any callable, including a Module.
 
     The first call is *traced*: f runs on Variables without elements, and its operations are
-    recorded, optimised and compiled. This call and the following ones run that program, and no
-    Python. If the first trace fails, the call runs eagerly, and the second call is traced.
+    recorded, optimised and compiled. This call and later ones run that program instead of the
+    Python code. If the first trace fails, the call runs eagerly, and the second call is traced.
 
     The program has all effects of f: on parameters, `.grad`, optimizer state, running statistics,
     random numbers, versions, learning rates of schedules that f steps. A view of an argument, or of
-    another result, is returned as a copy. A result that can be differentiated when f returns is the
-    output of one node, whose backward is a program, too: `mg.compile(model)` and `loss.backward()`
-    outside work. The loss of a whole step, `backward` and `optimizer.step()` included, carries no
-    graph; such steps are fastest. f runs eagerly while a timeline, anomaly detection, records or
-    `mg.use` watch it, or another device is active. A program runs on the device of its arguments,
-    or of what it finds outside; on `cuda` it is made of CUDA graphs.
+    another result, is returned as a copy. A result that is differentiable when f returns becomes
+    the output of one node, whose backward is also a program: `mg.compile(model)` works with
+    `loss.backward()` outside. The loss of a whole step, including `backward` and
+    `optimizer.step()`, carries no graph; such steps are fastest. f runs eagerly while a timeline,
+    anomaly detection, records or `mg.use` watch it, or another device is active. A program runs on
+    the device of its arguments or of the arrays it captures; on `cuda` it consists of CUDA graphs.
 
     **Each call checks**, and needs another program if one of these is new: how the arguments are
     nested; shapes, strides, dtypes, devices, requires_grad of Variables, and which share memory;
     strings by value, and numbers until they change; other objects by identity; whether `.grad` is
     None; the modes (`no_grad`, `inference`); and whether an attribute of any Module, Parameter,
     optimizer or GradManager, or a hook, has been set since (if train() and eval() alternate, each
-    finds its program again). NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
+    finds its program again). NumPy arrays are refused: pass `mg.variable(x)`, `mg.from_numpy(x)`.
 
     **Numbers that change**, in arguments, closures, globals or attributes that f's code names, cost
-    one more trace: then each run reads them. Where Python decides by such a number, on a branch or
-    a size, another outcome needs another program.
+    one more trace; from then on each run reads them. Where such a number decides a branch or a
+    size in Python, another outcome needs another program.
 
-    **What is frozen**: every other string, NumPy array and object that f finds outside, and what
-    lists and dicts hold. Calls 3, 5, 9, 17, ... are traced again and compared; a difference raises
+    **What is frozen**: every other string, NumPy array and object that f captures, and the contents
+    of lists and dicts. Calls 3, 5, 9, 17, ... are traced again and compared; a difference raises
     TraceError with the line and both values. MINIGRAD_COMPILE=check does so at each call,
     MINIGRAD_COMPILE=0 always runs f eagerly; the variable is read when the function is compiled.
 
-    **What can still escape**: what Python alone does happens only when f is traced: printing a
-    string, appending a number to a list, counting calls, writing a file. If a frozen value changes
-    between compared calls, the calls in between use the old value. Keeping a value that f makes
-    (self.h = h) raises TraceError: write it in place (self.h.copy_(h)).
+    **What can still go unnoticed**: pure Python side effects happen only when f is traced: printing
+    a string, appending a number to a list, counting calls, writing a file. If a frozen value
+    changes between compared calls, the calls in between use the old value. Keeping a value that f
+    makes (self.h = h) raises TraceError: write it in place (self.h.copy_(h)).
 
     Args:
         f: the function.
         donate: positions or names of arguments whose memory results may take over. Using such a
             value, or a view of it, after the call raises DonatedError; a clone stays valid.
-        strict: whether a donation that no result can use raises.
+        strict: whether to raise if no result can use a donation.
 
     Raises:
         TraceError: f does something that no program can do, or no longer does what it did.
@@ -134,7 +134,7 @@ class Inside:
 class Compiled:
     """A compiled function; see `mg.compile`.
 
-    traces: its programs, the last used first; see `tracing.Traced`.
+    traces: its programs, most recently used first; see `tracing.Traced`.
     """
 
     def __init__(self, function, donate=(), strict=True):
@@ -205,7 +205,7 @@ class Compiled:
 
     @interruptible
     def _as_usual(self, args, kwargs):
-        """Runs the function eagerly; donated values are spent, as by a program."""
+        """Run the function eagerly; spend donated values, as a program does."""
         if seams.effects.is_tracing:
             return self.function(*args, **kwargs)
         if not self.donate:
@@ -219,7 +219,7 @@ class Compiled:
         return donation.after_eager(result, storages, self.name, place)
 
     def _noted(self, args, kwargs):
-        """Runs the function, and notes what custom Functions inside it return."""
+        """Run the function, and note what custom Functions inside it return."""
         before, state.notes = state.notes, self.notes
         try:
             return self.function(*args, **kwargs)
@@ -227,7 +227,7 @@ class Compiled:
             state.notes = before
 
     def _again(self, args, kwargs, answer):
-        """A call that the last used program did not answer."""
+        """Handle a call that the most recently used program did not answer."""
         for k, trace in enumerate(list(self.traces)):
             if answer is MISS and (trace.wrapper.recognises() or k):
                 answer = trace.run(args, kwargs)
@@ -243,7 +243,7 @@ class Compiled:
         self._runs = [t.run for t in self.traces]
 
     def _first(self, args, kwargs):
-        """A call that no program has answered."""
+        """Handle a call that no program has answered."""
         if (
             seams.effects.is_tracing  # inside another compiled step: a part of its program
             or self.mode == "0"
@@ -270,7 +270,7 @@ class Compiled:
                 if not is_first:
                     raise
         # if the first trace fails, the eager run raises the usual error, or makes what the function
-        # makes once, such as a mask or its state, so that the next trace finds it
+        # makes only once, such as a mask or state, so that the next trace finds it
         answer = MISS if trace is None else trace.first_run(args, kwargs)
         if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
             answer = self._as_usual(args, kwargs)
@@ -279,9 +279,9 @@ class Compiled:
         return answer
 
     def _lost_some(self):
-        """Whether objects that the step was called with have died.
+        """Return whether objects that the step was called with have died.
 
-        New objects may then live no longer than their call, and a program for them be useless.
+        If so, new objects may not outlive their call either, and a program for them is useless.
         """
         alive = [met for met in self._met if all(i.reference() is not None for i in met)]
         self._lost = self._lost or len(alive) < len(self._met)
@@ -289,7 +289,7 @@ class Compiled:
         return self._lost
 
     def _leave_eager(self, described, why):
-        """Lets calls like this one run eagerly from now on; the first time, it warns."""
+        """Run calls like this one eagerly from now on; warn the first time."""
         if not self._unfit:
             warn(f"'{self.name}' is not compiled and runs as usual: {why}")
         if len(self._unfit) < MOST_UNFIT:
@@ -298,7 +298,7 @@ class Compiled:
     # -- tracing -------------------------------------------------------------------------------
 
     def _described(self, args, kwargs):
-        """The Description of a call; numbers that have changed since an earlier call move."""
+        """Return the Description of a call; numbers that changed since an earlier one move."""
         moving, outside = self.places.wanted(), self._outside(args)
         described = Description(args, kwargs, self.names, self.is_open, moving, outside)
         if self.places.learn(described.numbers):
@@ -306,14 +306,14 @@ class Compiled:
         return described
 
     def _outside(self, args):
-        """The numbers that the function finds outside."""
+        """Return the places of the numbers that the function reads from outside."""
         places = self.surroundings.places(args)
         for place in places:
             place.is_moving = place.is_moving and place.where not in self.places.fixed
         return places
 
     def _trace_numbers(self, args, kwargs, described, is_first):
-        """A Traced for this call; if tracing fails with moving numbers, it is traced without."""
+        """Return a Traced for this call; if moving numbers make tracing fail, fix them."""
         try:
             return self._trace(args, kwargs, described, is_first)
         except (Unfit, Unlearned):
@@ -330,7 +330,7 @@ class Compiled:
                 raise
 
     def _trace(self, args, kwargs, described, is_first=False):
-        """A Traced for this call: an old one, or a new one with an old or a new program."""
+        """Return a Traced for this call: an old one, or a new one with an old or new program."""
         self.traces = [t for t in self.traces if t.is_alive]
         began = time.perf_counter()
         new = traced(self, args, kwargs, described, is_first)
@@ -370,7 +370,7 @@ class Compiled:
         return new
 
     def _compared(self, trace, args, kwargs):
-        """Traces again, raises if the function does something else, then runs the program."""
+        """Retrace, raise if the function does something else, then run the program."""
         trace.wrapper.left[0] = 1  # if this call fails, the next one compares
         moving = {**trace.description.moving, **trace.description.outside}
         outside = self._outside(args)
@@ -397,13 +397,13 @@ class Compiled:
         warn(self._causes.sentence(self.name))
 
     def _failed(self, trace, status, args, kwargs, storages):
-        """Handles a failed check: runs the step eagerly if nothing has been changed yet."""
+        """Handle a failed check: run the step eagerly if nothing has been changed yet."""
         return after_failure(self._as_usual, trace, status, args, kwargs, storages)
 
-    # -- inspection: this changes nothing ------------------------------------------------------
+    # -- inspection, without side effects ------------------------------------------------------
 
     def _traced(self):
-        """The program used last."""
+        """Return the most recently used program."""
         if self.mode == "0":
             raise ArgumentError(
                 f"'{self.name}' has no program: MINIGRAD_COMPILE is 0, so that it runs as usual",
@@ -418,25 +418,25 @@ class Compiled:
         return self.traces[0]
 
     def source(self):
-        """The source of the program that was used last: Python that Numba compiles.
+        """Return the source of the most recently used program: Python that Numba compiles.
 
-        On a GPU: its calls, the CUDA kernels that they launch, and the sources of those.
+        On a GPU, return its calls, the CUDA kernels they launch, and the kernels' sources.
 
-        Comments before it, which the compiled file does not hold, list its kernels and calls:
-        operations, values and the user's lines.
+        Comments at the top, absent from the compiled file, list its kernels and calls: operations,
+        values and the user's lines.
         """
         trace = self._traced()
         write = annotated if trace.plan.device == "cpu" else annotated_for_gpu
         return write(trace.plan, self._names(trace), self._title)
 
     def report(self):
-        """What its programs do and save: a `Report`, which prints as text.
+        """Return what its programs do and save: a `Report`, which prints as text.
 
-        If results carry a graph, their backward program, once used, follows the program.
+        If results carry a graph, each program is followed by its backward program, once used.
 
         It shows instructions before and after the passes, kernels and calls, bytes read and
-        written, the peak of memory, what is written in place, and what takes over memory or why
-        not. Its attributes hold the same as numbers: see `report.ProgramReport`.
+        written, peak memory, in-place writes, and which donations are used or why not. Its
+        attributes hold the same as numbers: see `report.ProgramReport`.
         """
         self._traced()
         bindings = []
@@ -447,11 +447,11 @@ class Compiled:
         return Report(self._title, [ProgramReport(b.plan, b, self.function) for b in bindings])
 
     def graph(self, before=False):
-        """The program used last as a picture: JupyterLab shows it, `print` writes it as text.
+        """Draw the most recently used program: JupyterLab shows it, `print` writes it as text.
 
-        Each call is a box with the operations that were fused into it. What it reads from outside
-        stands above it, values with their sizes stand between; writes in place are marked. If there
-        are more than 60 calls, those of one form share a box.
+        Each call is a box with the operations fused into it. Its external inputs stand above it,
+        values and their sizes between boxes; in-place writes are marked. If there are more than 60
+        calls, calls of the same form share a box.
 
         Args:
             before: whether to show the instructions before fusion, each with its kernel.
@@ -460,10 +460,10 @@ class Compiled:
         return picture_of(trace.plan, self._names(trace), self._title, before)
 
     def memory_plan(self):
-        """Where and when the temporaries of the last used program lie: `mg.viz.memory` draws it.
+        """Return the memory plan of the most recently used program; `mg.viz.memory` draws it.
 
-        Its `before` and `after` have rows (name, offset, size, first, last, sharing): before, each
-        temporary of the recording has its own place; after, they share the arena.
+        `before` and `after` have rows (name, offset, size, first, last, sharing), one for each
+        temporary. Before, each has a place of its own; after, they share the arena.
         """
         trace = self._traced()
         return MemoryPlan(trace.plan, self._names(trace), self._title)

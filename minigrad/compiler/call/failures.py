@@ -1,4 +1,4 @@
-"""Errors of failed checks, with what the program had written by then; warnings."""
+"""Errors of failed checks, which say what had been written by then; warnings."""
 
 import inspect
 import warnings
@@ -13,12 +13,12 @@ ALL = "all other arrays, every .grad, the random numbers"
 
 
 class Failure:
-    """The state after a failed check. Versions of memory that was not written are put back.
+    """The state after a failed check. Restores the versions of memory that was not written.
 
     Args:
         trace: the `Traced` whose program failed.
         status: the number of the check, from 1.
-        storages: those of the arguments.
+        storages: the Storages of the arguments.
 
     updated: what had been written, in words. kept: what had not.
     """
@@ -33,12 +33,12 @@ class Failure:
         self.updated = [self._words(v) for v in values]
         if any(when == "before" for _, when in trace.capture.actions):
             self.updated.append("a schedule's learning rate")
-        if self.updated and lost:  # alone, lost gradients do not keep the step from running eagerly
+        if self.updated and lost:  # lost gradients alone do not prevent an eager run
             self.updated.append(f"{_gradients(lost)}, None now")
         self.kept = GRADIENTS if lost or any(v in self._leaves for v in values) else ALL
 
     def _leaves_of_gradients(self):
-        """{Value that holds gradients: GradEffects of the leaves that have a gradient in it}."""
+        """Return {Value with gradients: GradEffects of the leaves whose gradient is in it}."""
         found, effects = {}, self.trace.capture.grads
         flat = {id(v.storage): v for v in self.trace.capture.recording.values("captured")}
         for effect in effects:
@@ -61,7 +61,7 @@ class Failure:
                 storage.version -= count
 
     def _lost(self):
-        """GradEffects of gradients whose memory was reused and is partly overwritten."""
+        """Return GradEffects of gradients whose memory was reused and partly overwritten."""
         wrapper = self.trace.wrapper
         spoilt = wrapper.spoilt[self.status]
         effects = [wrapper.reusable[k] for k in wrapper.reused if k in spoilt]
@@ -86,7 +86,7 @@ def _gradients(effects):
 
 
 def after_failure(as_usual, trace, status, args, kwargs, storages):
-    """Runs the step eagerly if its program wrote nothing before the check failed, or raises."""
+    """Run the step eagerly if its program wrote nothing before the failed check, else raise."""
     failure = Failure(trace, status, storages)
     check = trace.plan.checks[status - 1]
     if check.op == "callback":
@@ -107,7 +107,7 @@ def after_failure(as_usual, trace, status, args, kwargs, storages):
 
 
 def _raised(check, failure):
-    """What a custom Function raised, with a note of what the step had done by then."""
+    """Return what a custom Function raised, with a note of what the step had done by then."""
     error = check.attributes["error"]()
     check.attributes["call"].raised = None  # it holds frames
     updated = "; ".join(failure.updated) or "nothing"
@@ -117,7 +117,7 @@ def _raised(check, failure):
 
 
 def warn(text):
-    """Gives a RetraceWarning at the user's line, if there is a text."""
+    """Issue a RetraceWarning at the user's line, if there is a text."""
     if not text:
         return
     frame, n = inspect.currentframe(), 1

@@ -1,19 +1,20 @@
-"""The Python around a GPU program: guards and effects are those of the CPU's, memory differs.
+"""The Python code around a GPU program.
 
-The program copies arguments, gradients that are found through their leaf and the host's numbers
-into memory of its own, and copies its results into new Arrays.
+Guards and effects match the CPU wrapper's; only memory differs. The program copies arguments,
+gradients reached through their leaf and host numbers into memory of its own, and copies its results
+into new Arrays.
 """
 
 from minigrad.compiler.call.wrapper import Wrapper
 
 
 def flat(storage, first, count):
-    """`count` elements of a Storage from element `first` on."""
+    """Return a flat view of `count` elements of a Storage, starting at element `first`."""
     return storage.view((count,), (1,), first)
 
 
 class GpuWrapper(Wrapper):
-    """Writes and holds `run` of one trace; see `wrapper.Wrapper`."""
+    """The generated `run` function of one trace; see `wrapper.Wrapper`."""
 
     NO_STORAGE = "type({0}) is not Array"
 
@@ -59,9 +60,9 @@ class GpuWrapper(Wrapper):
         add(f"targets = [{', '.join(targets)}]")
 
     def _rebind(self):
-        """Records the launches, too, after compiling: that takes long and can be interrupted.
+        """Also compile and record the launches, which takes long and can be interrupted.
 
-        Returns the count of `moves`.
+        Return the count of `moves`.
         """
         count = super()._rebind()
         self.plan.bind()

@@ -1,4 +1,4 @@
-"""One trace of a compiled function: the arguments it is for, the Capture, the program."""
+"""One trace of a compiled function: its arguments, its Capture, its program."""
 
 import functools
 import time
@@ -38,11 +38,11 @@ class Traced:
     key: what must be equal in a call that uses it; facts: the same in words. capture: what was
     traced; plan: the program. groups: a StandInGroup per argument Value; members: a Member per
     Variable passed in. donated: indices of donated argument Values; unused: Members whose memory no
-    result could take; copies: {donated index: how many calls had to copy its memory, as it was
+    result could take; copies: {donated index: how many calls had to copy its memory because it was
     shared or pinned}; default: the device of new arrays, None for the CPU; moving: see `settle`;
-    run: see `wrapper`; seconds: of tracing and compiling; numbers: see `numbers`; draws: the
-    generator it draws from. kept: [(weak reference to an Array, its result)] of values that the
-    first call leaves outside: such a program runs once.
+    run: see `wrapper`; seconds: time to trace and compile; numbers: see `numbers`; draws: the
+    generator it draws from. kept: [(weak reference to an Array, index of its result)] of values
+    that the first call stores outside: such a program runs once.
     """
 
     draws = generator
@@ -71,7 +71,7 @@ class Traced:
         return all(i.reference() is not None for i in self.identities)
 
     def is_for(self, other):
-        """Whether it answers the same calls as another trace with the same program."""
+        """Return whether it answers the same calls as another trace with the same program."""
         return self.key == other.key and all(
             a.storage is b.storage
             for a, b in zip(self.groups, other.groups, strict=True)
@@ -79,17 +79,17 @@ class Traced:
         )
 
     def renew(self):
-        """Notes that the program holds with attributes as they are now, as a retrace has found."""
+        """Note that a retrace found the program valid for the current attributes."""
         self.wrapper.learn()
-        if self.wrapper.left[0] == 1:  # it would be compared now, which the retrace has done
+        if self.wrapper.left[0] == 1:  # a comparison is due, and the retrace was one
             self.count_on()
 
     def take(self, other):
-        """Uses the program of another trace, which is the same."""
+        """Adopt the program of another trace, which is the same."""
         self.plan, self.capture, self.moving = other.plan, other.capture, other.moving
 
     def build(self):
-        """Makes the program. Raises Unfit if the device cannot run it."""
+        """Build the program. Raise Unfit if the device cannot run it."""
         self.plan = _planned(self.capture, self.moving)
         link = self.capture.link
         for pullback in link.pullbacks.values() if link is not None else ():
@@ -98,7 +98,7 @@ class Traced:
                 pullback.plan = _planned(pullback.capture)
 
     def wrap(self, failed, is_checked):
-        """Makes the wrapper. is_checked: every call is compared; failed: see Wrapper."""
+        """Create the wrapper. is_checked: whether to compare every call; failed: see Wrapper."""
         wrapper = _wrapped(self, failed)
         self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
         for member in self.members:  # the arguments of the traced call are not kept
@@ -107,13 +107,13 @@ class Traced:
             group.forget()
 
     def count_on(self):
-        """Schedules the next comparison, after 2, 4, 8, ... further calls of this program."""
+        """Schedule the next comparison, after 2, 4, 8, ... further calls of this program."""
         distance = 1 if self._is_checked else self._next
         self._next *= 2
         self.wrapper.left[0] = distance + 1
 
     def keep(self, escaped):
-        """Adds values that are kept outside to the results. escaped: [(weak reference, Value)]."""
+        """Add values that are kept outside to the results. escaped: [(weak reference, Value)]."""
         refs = self.capture.recording.results
         index = {r.value: k for k, r in enumerate(refs)}
         for reference, value in escaped:
@@ -125,7 +125,7 @@ class Traced:
         self.capture.structure = FirstAnswer(self.capture.structure, outputs)
 
     def first_run(self, args, kwargs):
-        """As `run`, and gives memory to values that are kept outside."""
+        """Do as `run`, and give memory to values that are kept outside."""
         answer = self.run(args, kwargs)
         if type(answer) is not FirstAnswer:
             return answer
@@ -138,15 +138,15 @@ class Traced:
     # -- donation ------------------------------------------------------------------------------
 
     def passes_on(self, index):
-        """Whether a donated argument Value is returned as it is, or kept for backward.
+        """Return whether a donated argument Value is returned as it is, or kept for backward.
 
-        Its memory then has another owner already, and no result may be written over it.
+        Its memory then already has another owner, and no result may overwrite it.
         """
         recording = self.capture.recording
         return recording.arguments[index] not in recording.donated
 
     def check_donations(self, strict):
-        """Raises, if strict, when no result takes over the memory of a donated argument."""
+        """If strict, raise when no result takes over the memory of a donated argument."""
         taken = {value.index for value in self.plan.taken.values()}
         unused = [k for k in self.donated if k not in taken and not self.passes_on(k)]
         self.unused = [self.groups[k].members[0] for k in unused]
@@ -159,7 +159,7 @@ class Traced:
 
 
 def _planned(found, moving=()):
-    """The plan of a Capture. Raises Unfit if the device cannot run it."""
+    """Return the plan of a Capture. Raise Unfit if the device cannot run it."""
     calls = [i.name for i in found.recording.instructions if i.op == "callback"]
     if calls and found.device != HOST:
         raise Unfit(f"{calls[0]} is Python, and the step computes on {found.device}")
@@ -173,7 +173,7 @@ def _wrapped(binding, failed):
 
 
 def _make(pullback):
-    """Makes the program of a Pullback and its wrapper; returns the wrapper's `run`."""
+    """Build the program of a Pullback and its wrapper; return the wrapper's `run`."""
     began = time.perf_counter()
     plan = pullback.plan = pullback.plan or _planned(pullback.capture)
     wrapper = _wrapped(pullback, functools.partial(raise_failed, plan))
@@ -184,10 +184,10 @@ def _make(pullback):
 
 
 def traced(step, args, kwargs, description, is_first=False):
-    """Runs a compiled step's function under the trace: a Traced without a plan.
+    """Trace a compiled step's function; return a Traced without a plan.
 
-    The program is for the device of the arguments. If they are all on the CPU, or there are none,
-    it is for the device of the first other memory that the step meets, or else the default device.
+    The program runs on the device of the arguments. If they are all on the CPU, or there are none,
+    it runs on the device of the first other memory that the step meets, or on the default device.
 
     Args:
         is_first: whether values that the function keeps outside become results; see `Traced.keep`.
@@ -252,10 +252,10 @@ def _traced(step, args, kwargs, description, device, is_first):
 
 
 def _check_aliases(found, groups, donated):
-    """Raises if the step also reaches memory that it writes in another way.
+    """Raise if the step reaches memory that it writes in two ways.
 
-    Either it reaches an argument's memory from outside, too, or two Storages lie over the same
-    memory of NumPy (mg.from_numpy).
+    Either it also captures an argument's memory, or two Storages share the same NumPy memory
+    (mg.from_numpy).
     """
     captured = {v.storage: v for v in found.recording.values("captured")}
     reached = [*(g.storage for g in groups), *captured]

@@ -1,11 +1,12 @@
-"""The Python around a plan, generated for one trace: guards, addresses, effects.
+"""The Python code around a plan, generated for one trace: guards, addresses, effects.
 
-A call of a compiled step spends its time here, so this code neither loops over nor looks up what
-is known when the step is traced. `run(args, kwargs)` returns MISS if a guard fails (nothing done),
-RECHECK if it is time to trace again and compare, or the result of the step.
+Every call of a compiled step runs this code, so it neither loops over nor looks up what is known
+at trace time. `run(args, kwargs)` returns MISS if a guard fails (and has done nothing), RECHECK if
+it is time to retrace and compare, or the result of the step.
 
-The effects of a step (`.grad`, the generator, versions) happen all or not at all, even if Ctrl-C
-comes while the machine code runs: its status goes into a list in C, with no bytecode in between.
+The effects of a step (`.grad`, the generator, versions) are atomic: all or none happen, even if
+Ctrl-C arrives while the machine code runs. Its status is appended to a list in C, with no bytecode
+in between.
 """
 
 import functools
@@ -37,11 +38,11 @@ pool = cpu.pool
 MISS, RECHECK = object(), object()
 SYNC = 16  # words of int64: barriers and status
 STATUS = 8  # index of the status word
-MOST_STATES = 16  # states of attributes that a program remembers
+MOST_STATES = 16  # attribute states that a program remembers
 
 
 def _references():
-    """getrefcount of an object that one slot and one local variable hold, as in `_reuse`."""
+    """Return the refcount of an object held by one slot and one local variable, as in `_reuse`."""
     g = Variable(cpu.empty((), float32))
     r = g.array
     return sys.getrefcount(r)
@@ -51,7 +52,7 @@ ALONE = _references()
 
 
 class Wrapper:
-    """Writes and holds `run` of one trace.
+    """The generated `run` function of one trace.
 
     Args:
         binding: a `tracing.Traced` or a `pullback.Pullback`.
@@ -90,17 +91,17 @@ class Wrapper:
         scope, self.scope = self.scope, {}
         self.run = scope.pop("run")
 
-    # -- attributes that were set --------------------------------------------------------------
+    # -- attribute writes ----------------------------------------------------------------------
 
     def learn(self):
-        """Notes that the program holds with the present attributes."""
+        """Record that the program is valid for the current attributes."""
         lasting, _ = now = writes.state()
         self.states = {s for s in self.states if s[0] == lasting and len(self.states) < MOST_STATES}
         self.states.add(now)
         self.known_writes[0] = writes.count
 
     def recognises(self):
-        """Whether attributes have been set, and are now in a state that the program knows."""
+        """Return whether attributes were set and are now back in a state the program knows."""
         count = writes.count
         if self.known_writes[0] == count or writes.state() not in self.states:
             return False
@@ -110,7 +111,7 @@ class Wrapper:
     # -- memory --------------------------------------------------------------------------------
 
     def storage_of(self, value):
-        """(whether it stays the same, the Storage or the name of the variable that holds it)."""
+        """Return (is_fixed, the Storage if it is fixed, else the name of its local variable)."""
         if value.kind == ARGUMENT:
             group = self.b.groups[value.index]
             return (True, group.storage) if group.is_fixed else (False, f"s{group.number}")
@@ -131,7 +132,7 @@ class Wrapper:
                 self.dynamic.setdefault((kind, which), []).append(k)
 
     def _rebind(self):
-        """Writes the addresses of fixed Storages; un-shares those that are written first."""
+        """Write the addresses of fixed Storages into the table; first unshare the written ones."""
         for value in self._written():
             is_fixed, storage = self.storage_of(value)
             if is_fixed:
@@ -214,7 +215,7 @@ class Wrapper:
         self.lines.append("if writes.count != WRITES[0]: return MISS")
 
     def _numbers(self):
-        """Adds lines that compute and guard numbers; returns lines that write them."""
+        """Add lines that compute and guard numbers; return the lines that store them."""
         if self.b.numbers is None:
             return []
         names, outside = self.b.description.moving, self.b.description.outside
@@ -223,7 +224,7 @@ class Wrapper:
         return writes
 
     def _aliases(self):
-        """Guards against arguments that show memory the step also reaches from outside."""
+        """Guard against arguments that alias memory the step also captures."""
         moving = self.b.moving
         values = [v for v in self.capture.recording.values("captured") if v not in moving]
         captured = {v.storage for v in values}
@@ -253,7 +254,7 @@ class Wrapper:
                 self._apart(self._constant(storage), names)
 
     def _apart(self, name, others):
-        """Guards against a written Storage that shares NumPy's bytes with another Storage."""
+        """Guard against a written Storage that shares NumPy memory with another Storage."""
         self.lines.append(
             f"if {name}.buffer.is_foreign and "
             f"{name}.shares_foreign_bytes(({', '.join(others)},)) is not None: return MISS"
@@ -316,7 +317,7 @@ class Wrapper:
     # -- memory: arguments, arena, results ------------------------------------------------------
 
     def _arguments(self):
-        """Writes the addresses of the arguments."""
+        """Add lines that write the addresses of the arguments."""
         add = self.lines.append
         written, claims = self._written(), set(self.plan.taken.values())
         for k, value in enumerate(self.capture.recording.arguments):
@@ -342,7 +343,7 @@ class Wrapper:
                 add(f"TABLE[{slot}] = h{k}.buffer.address")
 
     def _memory(self):
-        """Allocates the results and the arena; writes the state of the generator."""
+        """Add lines that allocate results and arena, and write the generator state."""
         add = self.lines.append
         taken, grads = self.plan.taken, self.reusable
         for k, ref in enumerate(self.plan.results):
@@ -371,7 +372,7 @@ class Wrapper:
             add(f"TABLE[{k}] = generator.counter")
 
     def _take(self, name, nbytes):
-        """`pool.take(nbytes)`, inlined."""
+        """Add `pool.take(nbytes)`, inlined."""
         home = self._constant(cpu.pool.home_of(nbytes))
         self.lines += [
             f"{name} = {home}.pop() if {home} else grow({home}, {nbytes})",
@@ -382,7 +383,7 @@ class Wrapper:
         ]
 
     def _arena(self, k, nbytes):
-        """Takes the arena last, as it goes back first: in the statistics it counts as a peak."""
+        """Add lines that take the arena: last, as it goes back first; it counts only as a peak."""
         if nbytes:
             home = self._constant(cpu.pool.home_of(nbytes))
             self.lines += [
@@ -394,7 +395,7 @@ class Wrapper:
 
     @functools.cached_property
     def reusable(self):
-        """{result: GradEffect} of gradients that replace one that the program does not read."""
+        """{result: GradEffect} of gradients that replace an old one the program does not read."""
         outputs = [o.index for o in outputs_of(self.capture.structure) if o.kind == "result"]
         outputs += [
             e.after.index for e in self.capture.grads if e.after and e.after.kind == "result"
@@ -414,14 +415,14 @@ class Wrapper:
 
     @functools.cached_property
     def spoilt(self):
-        """{check: {result written before it: whether the user's program writes it after it}}.
+        """{check: {result written before it: whether the user's program writes it afterwards}}.
 
-        If so, the old gradient must survive a failure: the result does not overwrite it.
+        If it does, the old gradient must survive a failed check: do not overwrite it.
         """
         return {c: self.plan.results_before(c) for c in range(1, len(self.plan.checks) + 1)}
 
     def _reuse(self, k, effect, start):
-        """Overwrites the old gradient if nothing else holds it, its Array, a view or a clone."""
+        """Reuse the old gradient if nothing else holds it, its Array, a view or a clone."""
         allocation = self.lines[start:]
         del self.lines[start:]
         self.reused.append(k)
@@ -435,10 +436,10 @@ class Wrapper:
             *(f"    {line}" for line in allocation),
         ]
 
-    # -- effects: what a step leaves behind, and what it returns --------------------------------
+    # -- effects --------------------------------------------------------------------------------
 
     def _effects(self):
-        """The lines of the effects of a step that has run to its end."""
+        """Return the lines that apply the effects of a step that ran to completion."""
         lines = self._donations()
         if self.capture.random_count:
             lines.append(f"generator.counter += {self.capture.random_count}")
@@ -489,7 +490,7 @@ class Wrapper:
     # -- results -------------------------------------------------------------------------------
 
     def _output(self, output, lines):
-        """An expression for a StepOutput's Variable or number; `lines` make it if need be."""
+        """Return an expression for a StepOutput; append what creates it to `lines`."""
         if output.kind == "argument":
             return f"v{self.b.members[output.index].number}"
         if output.kind == "captured":
@@ -507,7 +508,7 @@ class Wrapper:
         return f"q{k}"
 
     def _link(self):
-        """Adds the line that gives results the node of this call; see `pullback.Link`."""
+        """Add the line that attaches this call's node to the results; see `pullback.Link`."""
         link = self.capture.link
         if link is None:
             return
@@ -526,7 +527,7 @@ class Wrapper:
         self.lines.append(f"{self._constant(link.attach)}({', '.join(parts)}, {drawn})")
 
     def _kept(self, value):
-        """An expression for what is kept of an argument, or of captured memory."""
+        """Return an expression for the kept array of an argument or of captured memory."""
         keep = self._constant(kept_array)
         if value.kind == ARGUMENT and not self.b.groups[value.index].is_fixed:
             group = self.b.groups[value.index]
@@ -536,11 +537,11 @@ class Wrapper:
         return f"{keep}({self._constant(storage) if is_fixed else storage}, {value.size}, 0)"
 
     def _number(self, k):
-        """An expression for a result as a Python number."""
+        """Return an expression for result `k` as a Python number."""
         return f"ndarray(r{k}).item()"
 
     def _tree(self, tree):
-        """An expression for what the step returns."""
+        """Return an expression for the (nested) return value of the step."""
         if isinstance(tree, StepOutput):
             return self._output(tree, self.lines)
         if isinstance(tree, dict):

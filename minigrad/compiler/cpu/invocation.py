@@ -1,4 +1,4 @@
-"""Calls as statements of a step's text, with holes for their arguments."""
+"""Calls as statements of a step's source, with holes for their arguments."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Invocation(NamedTuple):
 
 
 class Writer:
-    """Makes the Invocations of calls. functions: {text of a kernel: its name}."""
+    """Creates the Invocations of calls. functions: {source of a kernel: its name}."""
 
     def __init__(self, n_threads, owner):
         self.n_threads, self._owner = n_threads, owner
@@ -39,15 +39,15 @@ class Writer:
         self.tiles = {}  # text of a product with an epilogue -> name
 
     def of(self, call):
-        """The Invocations of a ScheduledCall."""
+        """Return the Invocations of a ScheduledCall."""
         return getattr(self, f"_{call.kind}")(call)
 
     def address(self, value, offset=0):
-        """The Address of an element of a Value."""
+        """Return the Address of an element of a Value."""
         return Address(self._owner.get(value, value), offset * value.dtype.itemsize)
 
     def _name(self, text):
-        """The name of a kernel: equal texts are one function."""
+        """Return the name of a kernel: equal texts share one function."""
         name = self.functions.get(text)
         if name is None:
             name = self.functions[text] = f"kernel{len(self.functions)}"
@@ -60,7 +60,7 @@ class Writer:
         return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
 
     def _kernel_holes(self, call, first=0):
-        """The arguments of a call's kernel, without its range."""
+        """Return the arguments of a call's kernel, without its range."""
         kernel, holes = call.kernel, Holes(first)
         self.includes |= set(kernel.includes)
         for value, offset in kernel.pointers:
@@ -79,7 +79,7 @@ class Writer:
         return holes
 
     def _tile(self, call, plan):
-        """A product in blocks of rows, each followed by the epilogue's kernel."""
+        """Return the Invocation of a product in blocks of rows, each followed by its epilogue."""
         item, kernel = call.item, call.kernel
         (m, n, k, lda, ldb, ldc, ta, tb), _, ((i, j, o),) = plan
         kind = TYPE_OF[item.out.dtype.name].lower()
@@ -100,7 +100,7 @@ class Writer:
         return call.scratch.size // self.n_threads
 
     def _finish(self, call):
-        """Adds up the partial sums of the threads."""
+        """Return the Invocations that add up the partial sums of the threads."""
         if call.kernel is None:
             return [self._finish_opaque(call)]
         found, partials = [], iter(call.partials)
@@ -126,13 +126,13 @@ class Writer:
         return found
 
     def _finish_opaque(self, call):
-        """The one output: the sum of the parts at the start of each thread's scratch."""
+        """Sum the parts at the start of each thread's scratch into the only output."""
         (out,) = call.item.writes
         sums = 0, call.scratch.dtype
         return self._add_columns(call, sums, self.address(out.value, out.offset), 1, out.size, 1)
 
     def _add_columns(self, call, sums, out, stride, n, count):
-        """out[j * stride] = the sum over threads of column j.
+        """Return the Invocation of: out[j * stride] = the sum of column j over all threads.
 
         sums: (byte offset of a thread's sums in its scratch, their dtype).
         """
@@ -198,7 +198,7 @@ class Writer:
 
 
 class Own:
-    """own(elements): the place at an offset in the scratch of the thread that runs a call."""
+    """own(elements): the place `elements` into the scratch of the thread that runs a call."""
 
     def __init__(self, call, n_threads):
         self.parts, self.scratch = n_threads if call.is_cut else 1, call.scratch
@@ -216,7 +216,7 @@ class Holes:
         self.first, self.texts, self.values = first, [], []
 
     def add(self, text, *values):
-        """Adds a text with a hole {} for each value."""
+        """Add a text with a hole {} for each value."""
         numbers = range(self.first + len(self.values), self.first + len(self.values) + len(values))
         self.texts.append(text.format(*(f"{{{n}}}" for n in numbers)))
         self.values += values

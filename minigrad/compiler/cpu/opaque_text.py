@@ -10,7 +10,7 @@ from minigrad.formulas.sums import scratch_to_add
 
 
 class OwnPart(NamedTuple):
-    """A place in each thread's scratch: that of thread 0, and the bytes to the next thread's."""
+    """A place in each thread's scratch: begin for thread 0, step in bytes to the next thread's."""
 
     begin: Any
     step: int
@@ -19,8 +19,8 @@ class OwnPart(NamedTuple):
 class OpaqueText(NamedTuple):
     """A call of a function. before, after: its arguments around the range [b, e) of `extent`.
 
-    include: the file of `devices/source` with the function. is_check: whether it returns the first
-    wrong place, or -1.
+    include: the file of `devices/source` with the function. is_check: whether it returns the
+    position of the first violation, or -1.
     """
 
     function: str
@@ -32,16 +32,16 @@ class OpaqueText(NamedTuple):
 
 
 def opaque_text(i, at, own=None):
-    """The OpaqueText of an instruction.
+    """Return the OpaqueText of an instruction.
 
-    at(Ref): its address. own(elements): a place in the thread's scratch, if `scratch_of` says that
-    the instruction needs some.
+    at(Ref): its address. own(elements): a place in the thread's scratch; None if `scratch_of` says
+    that the instruction needs none.
     """
     return _WRITERS[i.op](i, at) if own is None else _WITH_SCRATCH[i.op](i, at, own)
 
 
 def scratch_of(i, parts):
-    """The float32 elements of scratch that each of `parts` threads needs."""
+    """Return how many float32 elements of scratch each of `parts` threads needs."""
     if i.op == "convolve":
         sizes = _sizes(i, i.inputs[0], i.outputs[0])
         return direct.convolution_scratch(*sizes[1:])
@@ -53,7 +53,7 @@ def scratch_of(i, parts):
 
 
 def work_of(i):
-    """Multiplications and additions of a convolution; 0 for other instructions."""
+    """Return the floating-point operations of a convolution; 0 for other instructions."""
     if i.op == "convolve":
         return 2 * i.inputs[0].shape[1] * size_of(i.attributes["window"].kernel) * i.outputs[0].size
     if i.op == "correlate":
@@ -62,7 +62,7 @@ def work_of(i):
 
 
 def _typed(file, name, code, before, after, extent, is_check=False):
-    """The OpaqueText of a kernel from a file over a type T."""
+    """Return the OpaqueText of a kernel from a file that is generic over a type."""
     return OpaqueText(f"{name}_{code}", before, after, extent, f"{file}.{code}", is_check)
 
 
@@ -174,7 +174,7 @@ def _pack(i, at):
 
 
 def _sizes(i, x, y):
-    """(shape of images, shape of kernels, windows, dilation)."""
+    """Return (shape of images, shape of kernels, output size, dilation)."""
     window = i.attributes["window"]
     return x.shape, (y.shape[1], x.shape[1], *window.kernel), y.shape[2:], window.dilation
 
@@ -191,7 +191,7 @@ def _convolve(i, at, own):
 
 
 def _totals(i, parts):
-    """Elements of scratch for the sums of one thread among several."""
+    """Return the elements of scratch for one thread's sums; 0 for a single thread."""
     return direct.up(i.outputs[0].size, 16) if parts > 1 else 0
 
 

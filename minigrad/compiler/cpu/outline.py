@@ -1,8 +1,8 @@
-"""The base of all plans: what a step writes, also up to a check that fails."""
+"""The base of all plans: what a step writes, in all or before a check fails."""
 
 
 class Outline:
-    """The part of a plan that does not depend on the device. Subclasses fill it."""
+    """The device-independent part of a plan. Subclasses fill it in."""
 
     def __init__(self, recording):
         self.recording, self.results = recording, recording.results
@@ -21,11 +21,11 @@ class Outline:
         return list(found)
 
     def written_before(self, check):
-        """The captured memory and arguments written when check number `check` failed."""
+        """Return the captured memory and arguments written when check number `check` failed."""
         return [v for v in self._before(check) if not v.is_temporary]
 
     def results_before(self, check):
-        """{result written when a check failed: whether the user's program writes it later}.
+        """Return {result written when a check failed: whether the user's program writes it later}.
 
         Fusion can move such a write before the check.
         """
@@ -39,7 +39,7 @@ class Outline:
         }
 
     def _before(self, check):
-        """The Values that may have been written when a check failed."""
+        """Return the Values that may have been written when a check failed."""
         found = {}
         for region in self.regions:
             found |= {r.value: None for call in region for r in call.writes}

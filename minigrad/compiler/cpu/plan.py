@@ -18,10 +18,10 @@ from minigrad.devices.threads import threads as pool
 
 
 class Plan(Outline):
-    """A compiled step; n_threads: the most that it may use (default: those of the pool).
+    """A compiled step; n_threads: the most that it may use (default: the pool's count).
 
     machine_code: (function, its arguments after t, T and the table's address). The function runs
-    the part of thread t of T, and returns 0, or k if checks[k - 1] failed; see `step_text`.
+    thread t's part of T, and returns 0, or k if checks[k - 1] failed; see `step_text`.
     slots: the entries of the table of int64: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.
@@ -57,7 +57,7 @@ class Plan(Outline):
         self.seconds = time.perf_counter() - began
 
     def _bound(self, built):
-        """(function, its arguments after t, T and the table)."""
+        """Return (function, its arguments after t, T and the table)."""
         function, code_at = loader.entry(self.module.step), self.code.buffer_info()[0]
         if built.in_pieces:
             pieces = built.pieces, built.place, self.owner, built.checks
@@ -72,7 +72,7 @@ class Plan(Outline):
 
 @functools.cache  # once: ctypes makes reference cycles for it
 def find_yield():
-    """Makes the system's function that yields the processor known to LLVM."""
+    """Register the system's yield function with LLVM."""
     import ctypes
 
     import llvmlite.binding as llvm

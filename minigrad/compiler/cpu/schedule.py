@@ -1,4 +1,4 @@
-"""The schedule of a step: regions of calls that threads may run at the same time.
+"""The schedule of a step: regions of calls that threads may run concurrently.
 
 Threads meet at a barrier between two regions. Within a region, big calls are split into one range
 per thread, and each small call goes to the thread with the least work.
@@ -14,17 +14,17 @@ from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
 from minigrad.formulas.loop_text import loop_text
 
-WORTH = 4000  # nanoseconds on one core from which a call is split
+WORTH = 4000  # minimum nanoseconds on one core for a call to be split
 FLOPS = 80  # per nanosecond on one core, roughly: products
 WINDOW_FLOPS = 40  # the same for convolutions without unfolding
-SHARED = 300_000  # nanoseconds of a step that pay for waking threads: 50,000 or more
+SHARED = 300_000  # minimum nanoseconds of a step to wake threads, which takes 50,000 or more
 
 
 class ScheduledCall:
     """One call of the step: what it reads and writes, and which threads run it.
 
     kind: 'loop', 'product', 'opaque' or 'finish' (adds up the sums of the threads).
-    is_cut: each thread runs a range of it; owner: else the thread that runs it.
+    is_cut: whether each thread runs a range of it; owner: otherwise, the thread that runs it.
     """
 
     kernel: Any
@@ -42,7 +42,7 @@ class ScheduledCall:
 
 
 def estimate(item):
-    """Nanoseconds on one core."""
+    """Estimate the nanoseconds of an item on one core."""
     if type(item) is MatMul:
         more = estimate(item.epilogue) if item.epilogue else 0
         return item.flops / FLOPS + 300 + more
@@ -53,7 +53,7 @@ def estimate(item):
 
 
 def regions_of(items, owner, n_threads):
-    """([[ScheduledCall]], threads): n_threads, or 1 if the step is too small to wake them."""
+    """Return ([[ScheduledCall]], threads): 1 thread if the step is too small to wake more."""
     costs = [estimate(item) for item in items]
     if sum(costs) < SHARED or n_threads < 2:
         n_threads = 1
@@ -101,7 +101,7 @@ def _calls(item, ns, owner, n):
 
 
 def _product_calls(item, ns, refs, owner, n):
-    """A product, with its epilogue in blocks of rows if the kernel's range can be one of rows."""
+    """Return the calls of a product; fuse its epilogue if the kernel's range can be rows."""
     reads, writes = refs
     call = ScheduledCall("product", item, reads, writes, ns)
     call.is_cut = n > 1 and ns > WORTH
@@ -118,7 +118,7 @@ def _product_calls(item, ns, refs, owner, n):
 
 
 def _give_scratch(call, n):
-    """Adds scratch memory for each thread that runs the call's kernel."""
+    """Add scratch memory for each thread that runs the call's kernel."""
     kernel = call.kernel
     if kernel.scratch:
         size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
@@ -127,7 +127,7 @@ def _give_scratch(call, n):
 
 
 def _opaque_calls(item, ns, refs, n):
-    """A hand-written kernel, split into ranges, with the scratch memory that it needs."""
+    """Return the calls of a hand-written kernel: split into ranges, with its scratch memory."""
     (reads, writes), i = refs, item.instruction
     call = ScheduledCall("opaque", item, reads, writes, ns)
     parts = n if ns > WORTH and not call.stops else 1
@@ -147,7 +147,7 @@ def _opaque_calls(item, ns, refs, n):
 
 
 def _rooted_loop(loop, owner):
-    """The loop with each Value replaced by the one whose memory it uses."""
+    """Return the loop with each Value replaced by the owner of its memory."""
     if not any(o.value in owner for o in loop.outputs) and not any(
         v in owner for v, _, _ in loop.loads
     ):
@@ -160,7 +160,7 @@ def _rooted_loop(loop, owner):
 
 
 def _share(region, n):
-    """Gives each call that is not split to the thread with the least work."""
+    """Assign each call that is not split to the thread with the least work."""
     busy = [0.0] * n
     for call in region:
         if call.is_cut:

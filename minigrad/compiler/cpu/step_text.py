@@ -1,11 +1,11 @@
-"""The text of a whole step: kernels, each once, and one function that calls them in order.
+"""The source of a whole step: each kernel once, and one function that calls them in order.
 
-`step(t, T, table_at, ...)` runs the part of thread t of T. The table holds addresses, in the order
-of `slots`. The function returns 0, or the number of the check that failed and ended it.
+`step(t, T, table_at, ...)` runs thread t's part of T. The table holds addresses, in the order of
+`slots`. The function returns 0, or the number of the check that failed and ended it.
 
 A short step is written out, call by call. A long one, such as an unrolled loop, would take Numba
-minutes: it becomes a loop over a list of numbers, `code`, which holds the kernel and the arguments
-of each call. Its text holds each form of call once.
+minutes to compile: it becomes a loop over a list of numbers, `code`, which holds the kernel and the
+arguments of each call. The source then contains each form of call once.
 """
 
 from array import array
@@ -53,7 +53,7 @@ class StepText:
     # -- addresses -----------------------------------------------------------------------------
 
     def slot(self, what):
-        """The index in the table."""
+        """Return the index of an entry in the table; add it if it is new."""
         found = self._index.get(what)
         if found is None:
             found = self._index[what] = len(self.slots)
@@ -61,7 +61,7 @@ class StepText:
         return found
 
     def place(self, address):
-        """(index in the table, bytes from there)."""
+        """Return (index in the table, byte offset from there)."""
         value, place = address
         at = self.arena.offsets.get(value)
         if at is not None:
@@ -155,7 +155,7 @@ class StepText:
         return [*lines, "    at = following"]
 
     def _choose(self, forms, indent):
-        """The calls of all forms; bisection finds one in few comparisons."""
+        """Return a nest of ifs that selects the call of a form by bisection."""
         pad = "    " * indent
         if not forms:
             return [pad + "pass"]
@@ -170,12 +170,12 @@ class StepText:
             *self._choose(forms[half:], indent + 1),
         ]
 
-    # -- the whole -----------------------------------------------------------------------------
+    # -- assembly ------------------------------------------------------------------------------
 
     def _leave_if_failed(self, last):
-        """Ends the step if a check up to number `last` has failed.
+        """Return lines that end the step if a check up to number `last` has failed.
 
-        A thread that is ahead may have failed a later check: all threads leave after that one.
+        A thread that is ahead may have failed a later check: then all threads leave after that.
         """
         return [f"if 0 < i8_at(status)[0] <= {last}:", "    return i8_at(status)[0]"]
 
@@ -200,13 +200,13 @@ class StepText:
         return "\n\n".join([*kernels, step])
 
     def ordered_includes(self):
-        """The source files that the text needs."""
+        """Return the source files that the text needs, 'step' last."""
         wanted = {x for x in self.includes if self.has_blas or not x.startswith("product.")}
         return (*sorted(wanted - {"step"}), "step")
 
 
 def _cells(kinds):
-    """The texts of a call's arguments, read from `code`."""
+    """Return expressions that read a call's arguments from `code`."""
     found, cell = [], HEAD
     for is_address in kinds:
         if is_address:

@@ -1,7 +1,7 @@
-"""A step that goes through Python: runs of the generated code, and what Python does between them.
+"""A step that goes through Python: runs of the generated code, with Python work in between.
 
-Python computes products if BLAS has no symbol, and calls custom Functions that need numbers. The
-kernels between two of these are one run of the code, over its part of the list.
+Python computes products if no BLAS symbol is found, and calls custom Functions that need numbers.
+The kernels between two of these are one run of the code, over its part of the list.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ class _Product:
         self.operands = [_operand(r, place, owner) for r in (item.a, item.b, item.out)]
 
     def run(self, t, T, table_at):
-        """out = a @ b, or out += a @ b, summed over batch axes of stride 0 in out."""
+        """Compute out = a @ b, or out += a @ b, summed over batch axes of stride 0 in out."""
         a, b, out = (_array(table_at, *x) for x in self.operands)
         if not self.accumulate:
             np.matmul(a, b, out=out)
@@ -68,7 +68,7 @@ class _Callback:
         )
 
     def run(self, t, T, table_at):
-        """0, or the number of the check."""
+        """Call the Function; return 0, or the number of the check if it raised."""
         inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
         try:
             self.call.run(inputs, outputs)

@@ -1,7 +1,7 @@
-"""Epilogues: formulas on the rows of a matrix product, computed while the rows are in the cache.
+"""Epilogues: formulas on the rows of a matrix product, computed while the rows are in cache.
 
 Bias and activation after a linear layer, the norm after a residual, the update after the gradient
-of a weight: each thread multiplies a block of rows and runs the formulas on it at once, with no
+of a weight: each thread multiplies a block of rows and immediately runs the formulas on it, with no
 barrier in between.
 """
 
@@ -9,14 +9,14 @@ from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.domain import rows_of, spread
 from minigrad.compiler.program.items import MatMul, conflict, touch
 
-WORTH = 1 << 14  # elements of a product from which blocks pay
+WORTH = 1 << 14  # minimum elements of a product for blocks to pay
 FEWEST = 64  # rows of a product or block
 REACH = 8  # how many items a Loop may move up
 BLOCK = 1 << 18  # elements of a block, roughly: smaller ones cost BLAS more than the cache saves
 
 
 def attach(items):
-    """The items; a Loop that follows a product row by row becomes its epilogue."""
+    """Turn Loops that follow a product row by row into its epilogue; return the items."""
     order = []
     for item in items:
         if type(item) is Loop:
@@ -29,7 +29,7 @@ def attach(items):
 
 
 def _product_for(loop, order):
-    """The nearest earlier product whose epilogue the Loop can be, or None."""
+    """Return the nearest earlier product that can take the Loop as its epilogue, or None."""
     for earlier in order[: -REACH - 1 : -1]:
         if type(earlier) is MatMul and follows(loop, earlier):
             return earlier
@@ -39,7 +39,7 @@ def _product_for(loop, order):
 
 
 def follows(loop, product):
-    """Whether a Loop can run on the rows [b, e) of a product as soon as they are computed."""
+    """Return whether a Loop can run on rows [b, e) of a product once they are computed."""
     out = product.out
     if product.epilogue is not None or product.accumulate or len(out.shape) != 2:
         return False
@@ -60,12 +60,12 @@ def follows(loop, product):
 
 
 def rows_of_block(n):
-    """How many rows of n elements are multiplied before the epilogue runs on them."""
+    """Return the rows per block, for rows of n elements."""
     return max(FEWEST, BLOCK // n // 16 * 16)
 
 
 def tile_text(kernel, kernel_name, kind, per_row):
-    """The text of a function that multiplies block by block, each followed by a kernel.
+    """Return the source of a function that multiplies in blocks, each followed by a kernel.
 
     per_row: elements of the kernel's range for each row of the product.
     """

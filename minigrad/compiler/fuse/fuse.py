@@ -1,8 +1,8 @@
 """Fusion: instructions become Loops, matrix products and calls, as few as possible.
 
-Instructions are taken in order. One that computes formulas joins the nearest earlier Loop that has
-something it reads, if it can move up that far: no item in between writes what the instruction
-reads, or touches what it writes.
+Instructions are processed in order. One that computes formulas joins the nearest earlier Loop that
+loads or computes something it reads, if it can move up that far: no item in between writes what the
+instruction reads, or touches what it writes.
 """
 
 from minigrad.compiler.fuse.epilogue import attach
@@ -19,7 +19,7 @@ REACH = 48  # how many items an instruction may move up
 
 
 def fuse(recording, has_blas=True):
-    """The items of a recording, in an order in which they can run."""
+    """Fuse a recording; return its items in an order in which they can run."""
     items = items_of(recording, _place_product)
     recompute(items)
     items = hoist(without_unread(items, recording.results))
@@ -27,7 +27,7 @@ def fuse(recording, has_blas=True):
 
 
 def items_of(recording, place_product, limit=None):
-    """The items of a recording, without unread stores. place_product(i, items) adds a product."""
+    """Return a recording's items without unread stores. place_product(i, items) adds a product."""
     items = []
     for i in checks_first(recording.instructions):
         if i.op == "matmul" and i.inputs[0].shape[-1]:
@@ -46,7 +46,7 @@ def items_of(recording, place_product, limit=None):
 
 
 def place(piece, items, limit=None):
-    """Adds a piece to the nearest Loop that accepts it, or as a new Loop; limit: see Loop."""
+    """Add a piece to the nearest Loop that accepts it, or as a new Loop; limit: see Loop."""
     alone = Loop(piece, limit)
     for item in items[: -REACH - 1 : -1]:
         if type(item) is Loop and item.add(piece, connected=True):
@@ -78,14 +78,14 @@ def _place_product(i, items):
 
 
 def fresh(ref):
-    """A new contiguous temporary like a Ref."""
+    """Return a new contiguous temporary with the shape and dtype of a Ref."""
     return whole(Value(TEMPORARY, ref.dtype, ref.size, name="copy"), ref.shape)
 
 
 def along_memory(i, items):
-    """A product with a small inner dimension, its second operand copied unless rows are contiguous.
+    """Copy b of a product with a small inner dimension, unless its rows are contiguous.
 
-    That operand is read once per row of the result: gathering it each time would cost more.
+    b is read once per row of the result: gathering it each time would cost more.
     """
     a, b = i.inputs
     if as_formula(i) is None or a.shape[1] > MOST or a.shape[0] < 8 or b.strides[1] == 1:
@@ -94,19 +94,19 @@ def along_memory(i, items):
 
 
 def _for_blas(x, items):
-    """An operand that BLAS can read: itself, or a copy."""
+    """Return an operand that BLAS can read: x itself, or a copy."""
     return x if readable(x.shape, x.strides) else _copied(x, items)
 
 
 def _copied(x, items):
-    """A contiguous copy of an operand."""
+    """Add a contiguous copy of an operand; return its Ref."""
     copy = fresh(x)
     place(piece_of(copy_of(x, copy)), items)
     return copy
 
 
 def without_unread(items, results):
-    """Leaves out what Loops store in temporaries that nothing reads later."""
+    """Remove what Loops store in temporaries that are never read later."""
     live, kept = {r.value for r in results}, []
     for item in reversed(items):
         if type(item) is Loop:
@@ -120,7 +120,7 @@ def without_unread(items, results):
 
 
 def checks_first(instructions):
-    """Moves checks of values that exist at the start to the front: nothing is changed by then."""
+    """Move checks of values that exist at the start to the front, before any change."""
     written, early, rest = set(), [], []
     for i in instructions:
         is_check = i.stops and not i.outputs

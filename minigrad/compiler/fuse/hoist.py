@@ -1,7 +1,7 @@
-"""Updates as early as possible: a gradient needs no memory once its update has read it.
+"""Hoisting: run updates as early as possible, because they free their gradient's memory.
 
 The optimizer comes last in a step, so all gradients are alive at the end of backward. But an update
-waits only for its gradient and for the last read of the old parameter.
+needs to wait only for its gradient and for the last read of the old parameter.
 """
 
 from minigrad.compiler.fuse.loop import Loop
@@ -11,7 +11,7 @@ FEW = 8  # elements
 
 
 def hoist(items):
-    """The items, with Loops that free temporaries moved up."""
+    """Move Loops that free temporaries up; return the items."""
     last = {}
     for t, item in enumerate(items):
         for r in item.reads:
@@ -29,9 +29,9 @@ def hoist(items):
 
 
 def _frees(loop, last, t):
-    """Whether a Loop is the last reader of a temporary and makes none, or has few elements.
+    """Return whether a Loop is a temporary's last reader and makes none, or has few elements.
 
-    The latter counts steps or computes rates, which the updates wait for.
+    The latter counts steps or computes rates that the updates need.
     """
     if loop.size <= FEW and not any(v.is_temporary for v, _, _ in loop.loads):
         return True

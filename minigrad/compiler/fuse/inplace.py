@@ -1,4 +1,4 @@
-"""Which values take over the memory of a value that is read for the last time.
+"""In-place reuse: which values take over the memory of a value after its last read.
 
 Temporaries do so inside the arena; a result takes over a donated argument.
 """
@@ -19,8 +19,8 @@ class Sharing:
     taken: {result number: donated argument}.
 
     A Loop may overwrite what it reads if it does so element for element, and if nothing reads the
-    old value afterwards. As an epilogue it runs between blocks of its product, which reads its
-    operands in each of them, and whose result is written before the Loop loads anything.
+    old value afterwards. An epilogue runs between the blocks of its product, which reads its
+    operands in each block and writes its result before the Loop loads anything.
     """
 
     refuses_masks = True
@@ -51,7 +51,7 @@ class Sharing:
                 continue
             if self.first[o.value] != t or o.value in self.owner:
                 continue
-            if o.value in loaded:  # the product's result: it is there already
+            if o.value in loaded:  # the product's result: it is already in place
                 continue
             for value, offset, strides in item.loads:
                 if not value.is_temporary or value in self.kept or value in gone:
@@ -65,7 +65,7 @@ class Sharing:
                     self.refused.append((o.value, value, why))
 
     def _why_not(self, t, item, place, o):
-        """Why an output cannot overwrite a load, or None if it can; '' is not reported."""
+        """Return why an output cannot overwrite a load, or None if it can; '' is not reported."""
         value, offset, strides = place
         if value.size != o.value.size or value.dtype is not o.value.dtype:
             return ""
@@ -89,7 +89,7 @@ class Sharing:
         return None
 
     def _donate(self, k, result):
-        """Gives a result the memory of a donated argument, if one fits."""
+        """Give a result the memory of a donated argument, if one fits."""
         value = result.value
         for argument in sorted(self.donated, key=lambda v: v.index):
             if argument in self.taken.values():
@@ -125,6 +125,6 @@ class Sharing:
 
 
 def rooted(ref, owner):
-    """The Ref, over the Value whose memory its own Value uses."""
+    """Return the Ref over the Value that owns its memory."""
     root = owner.get(ref.value)
     return ref if root is None else Ref(root, ref.shape, ref.strides, ref.offset)

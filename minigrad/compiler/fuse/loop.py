@@ -1,8 +1,8 @@
-"""A Loop: pieces that run together over one domain, where each value is computed once.
+"""A Loop: pieces fused over one domain, where each value is computed once.
 
-What one piece stores and another reads at the same element stays in a register. A Loop accepts a
-piece if every value that the piece reads was stored for the same element or can be loaded, and if
-nothing that the piece writes is read at another element in the same pass.
+A value that one piece stores and another reads at the same element stays in a register. A Loop
+accepts a piece if every value the piece reads was stored for the same element or can be loaded, and
+if nothing the piece writes is read at another element in the same pass.
 """
 
 import copy
@@ -15,16 +15,17 @@ from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import Expression, substitute, symbol, symbols_of, walk
 from minigrad.formulas.kinds import REAL_ONLY, Kinds
 
-MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses
+MOST_ARRAYS = 28  # per kernel: beyond that LLVM runs out of registers for addresses
 MOST_NODES = 400
 
 
 class Loop:
-    """dims, rows: the domain, and how many of its sizes are rows (None: not decided).
+    """Pieces fused over one domain.
 
-    loads: (value, offset, strides) -> symbol; values: the same -> what was stored there; outputs:
-    PieceOutputs, of which a later one replaces an earlier one to the same place. limit(loop): says
-    whether one kernel can run it; None: always.
+    dims, rows: the domain, and how many of its axes are rows (None: not decided). loads: (value,
+    offset, strides) -> symbol; values: the same -> what was stored there; outputs: PieceOutputs; a
+    later one replaces an earlier one to the same place. limit(loop): returns whether one kernel can
+    run it; None: always.
     """
 
     def __init__(self, piece, limit=None):
@@ -40,12 +41,12 @@ class Loop:
 
     @property
     def reads(self):
-        """Refs over the domain to what is loaded."""
+        """Refs over the domain to the loaded places."""
         return [Ref(v, self.dims, s, o) for v, o, s in self.loads]
 
     @property
     def writes(self):
-        """Refs over the domain to what is written."""
+        """Refs over the domain to the written places."""
         return [Ref(o.value, self.dims, o.strides, o.offset) for o in self.outputs]
 
     @property
@@ -57,23 +58,23 @@ class Loop:
         return size_of(self.dims)
 
     def keep(self, outputs):
-        """Drops all other outputs, and the loads that only they needed."""
+        """Drop all other outputs, and the loads that only they need."""
         if len(outputs) != len(self.outputs):
             self.outputs = outputs
             self.loads = self.used_loads()
 
     def used_loads(self):
-        """The loads that formulas of outputs read."""
+        """Return the loads that the output formulas read."""
         used = set().union(*(symbols_of(o.formula) for o in self.outputs))
         return {key: e for key, e in self.loads.items() if e.args[0] in used}
 
-    # -- taking a piece in ---------------------------------------------------------------------
+    # -- adding a piece ------------------------------------------------------------------------
 
     def add(self, piece, connected=False):
-        """Adds a piece and returns True, or changes nothing and returns False.
+        """Add a piece and return True, or change nothing and return False.
 
-        connected: whether the piece must read something that is loaded or computed here; a load of
-        few elements, such as a learning rate, does not count.
+        connected: whether the piece must read something loaded or computed here; a load of few
+        elements, such as a learning rate, does not count.
         """
         fit = self._fit(piece)
         if fit is None:
@@ -123,7 +124,7 @@ class Loop:
         return True
 
     def _copy(self):
-        """A Loop to try a piece on: `_commit` changes nothing that the two share."""
+        """Return a Loop to try a piece on: `_commit` changes nothing that the two share."""
         trial = copy.copy(self)
         trial.kinds, trial.pieces = self.kinds.copy(), list(self.pieces)
         return trial
@@ -145,7 +146,7 @@ class Loop:
         self.pieces.append(piece)
 
     def _real_with(self, piece):
-        """The float type in which both compute, or None if they differ."""
+        """Return the float type in which loop and piece compute, or None if they differ."""
         real = real_of(piece)
         if not self.pieces:
             return real or "float32"
@@ -154,7 +155,7 @@ class Loop:
         return real if self.is_integer else None
 
     def _over(self, fit):
-        """loads, values and outputs over the domain of a fit."""
+        """Return loads, values and outputs over the domain of a Fit."""
         if fit.mine is None:
             return dict(self.loads), dict(self.values), list(self.outputs)
         loads = {(v, o, fit.mine(s)): e for (v, o, s), e in self.loads.items()}
@@ -191,7 +192,7 @@ class Loop:
         return Fit(dims, next(iter(splits), None), _spreader(piece.dims, dims), mine=mine)
 
     def _as_rows(self, piece):
-        """The Fit of a piece with one element per row of the Loop."""
+        """Return the Fit of a piece with one element per row of the Loop, or None."""
         head, tail = self.dims[: self.rows], self.dims[self.rows :]
         finer = refine(head, piece.dims)
         if finer is None:
@@ -203,7 +204,7 @@ class Loop:
         return Fit(dims, len(finer), _spreader(piece.dims, finer, len(tail)), modes, mine)
 
     def _promoted(self, piece):
-        """The Fit of a piece with one row per element of the Loop."""
+        """Return the Fit of a piece with one row per element of the Loop, or None."""
         columns = piece.size // self.size
         rows = rows_of(piece.dims, columns)
         if rows is None or piece.rows not in (None, rows):
@@ -223,7 +224,7 @@ class Loop:
 class Fit:
     """How a piece fits a loop: the common domain, and how strides and modes map to it.
 
-    view, modes: for the piece; mine, my_modes: for what the loop has already (None: unchanged).
+    view, modes: for the piece; mine, my_modes: for what the loop already has (None: unchanged).
     """
 
     def __init__(self, dims, rows, view, modes=None, mine=None, my_modes=None):
@@ -233,7 +234,7 @@ class Fit:
 
 
 def _spreader(dims, finer, tail=0):
-    """A map from strides over dims to those over a finer domain, with zeros for inner axes."""
+    """Return a map from strides over `dims` to strides over `finer`, with `tail` zeros appended."""
     zeros = (0,) * tail
     if dims == finer:
         return (lambda s: (*s, *zeros)) if tail else (lambda s: s)
@@ -241,17 +242,17 @@ def _spreader(dims, finer, tail=0):
 
 
 def shown(place, dims):
-    """How many distinct elements a place shows."""
+    """Return the number of distinct elements that a place shows."""
     return size_of(n for n, s in zip(dims, place[2], strict=True) if s)
 
 
 def _place(output):
-    """(value, offset, strides) of an output."""
+    """Return (value, offset, strides) of an output."""
     return output.value, output.offset, output.strides
 
 
 def _may_write(place, mode, loads, outputs, dims):
-    """Whether an output overlaps what the same pass loads and writes only element for element."""
+    """Return whether an output meets other loads and writes of the pass only elementwise."""
     exact = mode in ("store", "row")
     for key in loads:
         if not (exact and key == place) and _meets(key, place, dims):
@@ -267,12 +268,12 @@ def _may_write(place, mode, loads, outputs, dims):
 
 
 def _meets(a, b, dims):
-    """Whether two (value, offset, strides) over a domain may share an element."""
+    """Return whether two (value, offset, strides) over a domain may share an element."""
     return a[0] is b[0] and overlaps((dims, a[2], a[1]), (dims, b[2], b[1]))
 
 
 def real_of(piece):
-    """The float type in which a piece computes on its own; None if it has none."""
+    """Return the float type in which a piece computes on its own, or None if it has none."""
     values = [x[0].value for x in piece.inputs.values() if isinstance(x, tuple)]
     names = {v.dtype.name for v in (*values, *(o.value for o in piece.outputs))}
     for name in ("float64", "float32"):

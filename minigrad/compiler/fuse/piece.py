@@ -1,7 +1,7 @@
-"""Instructions that compute formulas, in one form: a domain, formulas over it, and outputs.
+"""Pieces: instructions with formulas in one form: a domain, formulas over it, and outputs.
 
-elementwise, rows and reduce differ only in where their results go: `store`: one per element; `row`:
-one per row; `columns`: reduced over the rows; `all`: reduced over everything; in a Loop also
+elementwise, rows and reduce differ only in where their results go. `store`: one per element; `row`:
+one per row; `columns`: reduced over the rows; `all`: reduced over everything; only in a Loop,
 `total`: one value per row, reduced over the rows.
 """
 
@@ -14,7 +14,7 @@ from minigrad.formulas.expression import IDENTITY, Expression, Program, call, sy
 
 
 class PieceOutput(NamedTuple):
-    """A formula and where it goes: `strides` over the domain, 0 along what it is reduced over."""
+    """A formula and its destination: `strides` over the domain, 0 along reduced axes."""
 
     formula: Expression
     value: Value
@@ -27,7 +27,7 @@ class PieceOutput(NamedTuple):
 class Piece(NamedTuple):
     """What one instruction does at each element of its domain.
 
-    dims: the domain. rows: how many leading sizes are rows, None if that does not matter.
+    dims: the domain. rows: how many leading axes are rows, None if that does not matter.
     inputs: {name in the formulas: a number, or (Ref, strides over dims)}.
     """
 
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(instruction):
-    """The Piece of an instruction, or None if it computes no formula."""
+    """Return the Piece of an instruction, or None if it computes no formula."""
     maker = _MAKERS.get(instruction.op)
     return maker(instruction) if maker else None
 
@@ -120,12 +120,12 @@ def _reduce(i):
 
 
 def _single(formula, how):
-    """A reduction over one element."""
+    """Return the formula of a reduction over one element."""
     return call("not_equal", formula, 0.0) if how in ("any", "all") else formula
 
 
 def _filled(i, value):
-    """Fills the outputs of a reduction over no elements."""
+    """Return a Piece that fills the output of a reduction over no elements."""
     out = i.outputs[0]
     program = Program(["x"], [symbol("x")])
     fills = [
@@ -143,5 +143,5 @@ _MAKERS = {"elementwise": _elementwise, "rows": _rows, "reduce": _reduce}
 
 
 def copy_of(ref, out, name="copy", line=""):
-    """An instruction that copies one Ref into another of the same shape."""
+    """Return an instruction that copies one Ref into another of the same shape."""
     return Instruction("elementwise", (ref,), (out,), {"program": IDENTITY}, name, line)

@@ -1,4 +1,4 @@
-"""Recomputation: a Loop computes a cheap value again instead of loading it.
+"""Recomputation: a Loop recomputes a cheap value instead of loading it.
 
 A large temporary computed from small operands, such as the hidden layer of a network with four
 inputs, costs more to write and read back than to compute twice.
@@ -15,7 +15,7 @@ CHEAP = 12  # cost of an element, in additions
 
 
 def recompute(items):
-    """Replaces loads of large temporaries by their formulas, in place, where that is cheaper."""
+    """Replace loads of large temporaries by their formulas, in place, where that is cheaper."""
     made = {}  # Value -> (index of the Loop, its PieceOutput)
     for t, item in enumerate(items):
         if type(item) is Loop:
@@ -53,7 +53,7 @@ def _replace(items, t, loop, key, source, output):
 
 
 def _write_in(loop, key, output, maker, needs):
-    """Replaces a load of the loop by the formula."""
+    """Replace a load of the loop by the formula."""
     old = loop.loads.pop(key)
     count = max((int(e.args[0][1:]) for e in (*loop.loads.values(), old)), default=-1) + 1
     mapping = {}

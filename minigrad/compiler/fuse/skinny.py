@@ -1,7 +1,7 @@
-"""A matrix product with one small dimension as formulas, which fuse with their neighbours.
+"""Skinny products: with one small dimension, as formulas that fuse with their neighbours.
 
-With a dimension of at most MOST, a product is bound by memory. BLAS moves more memory than needed:
-it writes the result before the bias can be added.
+With a dimension of at most MOST, a product is memory-bound. BLAS moves more memory than needed: it
+writes the result before the bias can be added.
 """
 
 import functools
@@ -13,11 +13,11 @@ from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import Expression, symbol
 
 MOST = 8
-WORTH = 1 << 16  # elements of the largest matrix from which the change pays
+WORTH = 1 << 16  # minimum elements of the largest matrix for the change to pay
 
 
 def as_formula(instruction):
-    """The Piece of a product of ints, or with a small dimension; None leaves it to BLAS."""
+    """Return the Piece of a product of ints or with a small dimension; None leaves it to BLAS."""
     a, b, out = *instruction.inputs, instruction.outputs[0]
     if not out.dtype.is_float:
         return _of_integers(instruction, a, b, out)
@@ -36,7 +36,7 @@ def as_formula(instruction):
 
 
 def _of_integers(instruction, a, b, out):
-    """A product of ints, which BLAS lacks: a sum along k for each element of the result."""
+    """Return the Piece of an integer product, which BLAS lacks: a row sum per element."""
     shape = (*out.shape, a.shape[-1])
     k_a, k_b = a.strides[-1], b.strides[-2]
     left = Ref(a.value, (*a.shape[:-1], 1, a.shape[-1]), (*a.strides[:-1], 0, k_a), a.offset)
@@ -56,12 +56,12 @@ def _of_integers(instruction, a, b, out):
 
 
 def turned(r):
-    """The transpose of a two-dimensional Ref."""
+    """Return the transpose of a two-dimensional Ref."""
     return Ref(r.value, r.shape[::-1], r.strides[::-1], r.offset)
 
 
 def _piece(instruction, shape, rows, inputs, outputs):
-    """A piece over a shape of two axes, without those of size 1."""
+    """Return a Piece over a 2-d shape, without axes of size 1."""
     dims, _ = without_ones(shape, (0, 0))
 
     def kept(strides):
@@ -79,7 +79,7 @@ def _at(ref, offset):
 
 
 def _inner(instruction, a, b, out, m, k, n):
-    """out[i, j] = a[i, 0] b[0, j] + ...: elementwise."""
+    """Return the elementwise Piece of out[i, j] = a[i, 0] b[0, j] + ..."""
     inputs, terms = {}, []
     for c in range(k):
         inputs[f"a{c}"] = _at(a, c * a.strides[1]), (a.strides[0], 0)
@@ -91,7 +91,7 @@ def _inner(instruction, a, b, out, m, k, n):
 
 
 def _few_columns(instruction, a, b, out, k, n):
-    """out[i, c] = the sum over j of a[i, j] b[j, c]: n sums of a row."""
+    """Return the Piece of out[i, c] = sum over j of a[i, j] b[j, c]: n row sums."""
     inputs, outputs = {"a": (a, a.strides)}, []
     for c in range(n):
         inputs[f"b{c}"] = _at(b, c * b.strides[1]), (0, b.strides[0])
@@ -102,7 +102,7 @@ def _few_columns(instruction, a, b, out, k, n):
 
 
 def _few_rows(instruction, a, b, out, m, k):
-    """out[c, j] = the sum over i of a[c, i] b[i, j]: m sums of the columns of b."""
+    """Return the Piece of out[c, j] = sum over i of a[c, i] b[i, j]: m column sums."""
     inputs, outputs = {"b": (b, b.strides)}, []
     for c in range(m):
         inputs[f"a{c}"] = _at(a, c * a.strides[0]), (a.strides[1], 0)

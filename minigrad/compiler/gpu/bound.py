@@ -1,9 +1,9 @@
-"""A GpuPlan with memory: its launches, recorded once, replayed at every call.
+"""A GpuPlan with memory: its launches are recorded once and replayed at every call.
 
 The program's memory is one Buffer, the arena, which lives as long as the program: recorded launches
-(and CUDA graphs above all) hold addresses. Arrays that can lie elsewhere at the next call are
-copied into the arena before the launches, and those that must end elsewhere are copied out
-afterwards. The seed and the counter of the random numbers are in the arena, too.
+(and above all CUDA graphs) hold addresses. Arrays whose address can change between calls are copied
+into the arena before the launches; results and written arrays are copied out afterwards. The arena
+also holds the seed and counter of the random numbers.
 """
 
 import weakref
@@ -25,7 +25,7 @@ LINE = 64  # bytes: each part of the arena begins at a multiple
 
 
 class Bound:
-    """launches: [[RecordedLaunch] per region]; scratch_bytes: of the scratch memory of kernels."""
+    """A bound plan. launches: [[RecordedLaunch] per region]; scratch_bytes: of the kernels."""
 
     def __init__(self, plan):
         self.plan: Any = weakref.proxy(plan)  # it holds this object: no cycle
@@ -45,7 +45,7 @@ class Bound:
     # -- memory --------------------------------------------------------------------------------
 
     def array(self, dtype, shape, strides, at):
-        """An Array over the arena, `at` bytes from its start."""
+        """Return an Array over the arena, `at` bytes from its start."""
         base = self._bases.get(dtype)
         if base is None:
             buffer = self.arena.buffer
@@ -56,7 +56,7 @@ class Bound:
         return base.view(shape, strides, at // dtype.itemsize)
 
     def at(self, ref):
-        """The Array of a Ref, in the arena or in captured memory."""
+        """Return the Array of a Ref, in the arena or in captured memory."""
         place = self.plan.arena.offsets.get(ref.value)
         if place is None:
             return ref.value.storage.view(ref.shape, ref.strides, ref.offset)
@@ -64,7 +64,7 @@ class Bound:
         return self.array(ref.dtype, ref.shape, ref.strides, place + ref.offset * step)
 
     def whole(self, value, shape=None):
-        """The Array of a whole Value that has a place in the arena."""
+        """Return the Array of a whole Value that has a place in the arena."""
         shape = (value.size,) if shape is None else shape
         place = self.plan.arena.offsets[value]
         return self.array(value.dtype, shape, contiguous_strides(shape), place)
@@ -73,7 +73,7 @@ class Bound:
 
     @interruptible
     def bind(self):
-        """Records the launches, again if memory from outside has moved since."""
+        """Record the launches; record them again if outside memory has moved since."""
         if self._epoch == moves.count:
             return
         count = moves.count
@@ -85,7 +85,7 @@ class Bound:
         self._epoch = count
 
     def _outside(self):
-        """The addresses outside the arena that launches hold."""
+        """Return the addresses outside the arena that launches hold."""
         values = {
             r.value: None
             for (call,) in self.plan.regions
@@ -104,7 +104,7 @@ class Bound:
             at.next_call()
             call.table.run(recorder, at)
             self.launches.append(recorder.launches[first:])
-        self._scratch = recorder  # keeps memory alive whose address library products hold
+        self._scratch = recorder  # keeps scratch alive whose addresses are recorded
         self.scratch_bytes = recorder.scratch_bytes
         self.segments = []
         for first, last, checks in self.plan.segments:
@@ -115,7 +115,7 @@ class Bound:
 
     @uninterrupted
     def run(self, sources, returned, targets, numbers):
-        """Runs the program: 0, or the number of the check that did not hold.
+        """Run the program; return 0, or the number of the check that failed.
 
         Args:
             sources: an Array per staged Value, on this device or the host.
@@ -142,7 +142,7 @@ class Bound:
         return failed
 
     def _upload(self, value, source):
-        """Copies numbers of the host into the arena, if they have changed."""
+        """Copy host numbers into the arena, if they have changed."""
         data = backend.values(source)
         if self._uploaded.get(value) != data.tobytes():
             self._copy_in(data, self.whole(value))
@@ -185,5 +185,5 @@ class BoundPlaces:
         return found
 
     def status(self, check):
-        """The bool of shape () that tells whether check number `check` failed."""
+        """Return the bool of shape () that tells whether check number `check` failed."""
         return self._bound.array(bool_, (), (), self._bound.status_at + check - 1)

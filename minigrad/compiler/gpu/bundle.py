@@ -1,8 +1,8 @@
-"""Small independent Loops become one launch, such as the updates of many parameters.
+"""Bundles: small independent Loops in one launch, such as the updates of many parameters.
 
-A launch takes a GPU microseconds, however small its work. Each Loop of a Bundle has its own blocks;
-a block finds its Loop by the block's number. The Loops of a Bundle compute in one float type:
-counting steps in float64 stays apart from updates in float32.
+A launch costs a GPU microseconds, however small its work. Each Loop of a Bundle has its own blocks;
+a block finds its Loop by the block index. The Loops of a Bundle compute in one float type: step
+counts in float64 stay apart from updates in float32.
 """
 
 from minigrad.array.layout import contiguous_strides
@@ -14,7 +14,7 @@ from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import TYPE_OF, Operand
 
-MANY = 8  # Loops of a launch
+MANY = 8  # Loops per launch
 SMALL = 1 << 16  # elements of a Loop: a larger one should run early, once its gradient is complete
 REACH = 64  # how many items a Loop may move down
 THREADS = 256
@@ -46,9 +46,9 @@ class Bundle:
 
 
 def bundled(items):
-    """The items, with small Loops moved down to later ones that they can run beside.
+    """Bundle small Loops with later ones that they can run beside; return the items.
 
-    Loops of equal formulas are joined first, such as the updates of all parameters.
+    Loops with equal formulas are joined first, such as the updates of all parameters.
     """
     for is_alike in (_formulas_alike, lambda loop, members: True):
         items = list(items)
@@ -60,7 +60,7 @@ def bundled(items):
 
 
 def _formulas_alike(loop, members):
-    """Whether a Loop has the same formulas as the members of a Bundle."""
+    """Return whether a Loop has the same formulas as the members of a Bundle."""
     formulas = [o.formula for o in loop.outputs]
     return all([o.formula for o in x.outputs] == formulas for x in members)
 
@@ -82,7 +82,7 @@ def _join_later(items, t, is_alike):
 
 
 def _may_join(item):
-    """Whether an item is a small Loop whose operands are contiguous, or one number."""
+    """Return whether an item is a small Loop whose operands are contiguous or single numbers."""
     if type(item) is not Loop or item.size > SMALL or is_by_rows(item):
         return False
     plain = contiguous_strides(item.dims)
@@ -93,13 +93,13 @@ def _may_join(item):
 class BundlePart:
     """One Loop of a Bundle: its Refs in the order of the arguments of `text`, a device function.
 
-    text has `{name}` for its name; kinds: words of the signature; includes: files that it needs.
+    text has `{name}` as its name; kinds: words of the signature; includes: files that it needs.
     """
 
     def __init__(self, loop):
         operands, self.refs = [], []
         for (value, offset, strides), e in loop.used_loads().items():
-            varies = any(strides) or loop.size == 1  # of size 1: only the thread that writes reads
+            varies = any(strides) or loop.size == 1  # size 1: only the writing thread reads
             operands.append(Operand(e.args[0], value.dtype, "i" if varies else "0", varies))
             self.refs.append(Ref(value, loop.dims, strides, offset))
         emitter = GpuEmitter(operands, TYPE_OF[loop.real])
@@ -123,9 +123,9 @@ class BundlePart:
 
 
 def kernel_of(parts):
-    """(GpuKernel, numbers after the pointers, blocks) of BundleParts.
+    """Return (GpuKernel, numbers after the pointers, blocks) for BundleParts.
 
-    Its arguments: the pointers of each part, the elements of each, the end of the blocks of each.
+    The kernel's arguments: the pointers, then the element counts, then the end blocks of all parts.
     """
     functions, calls, names, words, end = {}, [], [], [], 0
     ends = []

@@ -1,7 +1,7 @@
-"""Items of a plan as calls of the device table, which eager execution calls, too.
+"""Items of a plan as calls of the device table, which eager execution also uses.
 
-An item of one instruction is the call that was traced. A Loop of several instructions is one call
-of `elementwise` or `rows` with a program of all their formulas.
+An item of one instruction becomes the call that was traced. A Loop of several instructions becomes
+one call of `elementwise` or `rows` with a program of all their formulas.
 """
 
 from typing import Any, NamedTuple
@@ -32,8 +32,8 @@ NOT_FINITE = Program(["x", "most"], [logical_not(call("less_equal", absolute(_x)
 class TableCall(NamedTuple):
     """One call of the device table.
 
-    name: of the function; run(device, at): makes the call, with at(Ref) the Array of a Ref and
-    at.status(k) that of the k-th check; text: equal for two calls that one kernel runs.
+    name: the function; run(device, at): makes the call, where at(Ref) is the Array of a Ref and
+    at.status(k) that of the k-th check; text: equal for two calls that run the same kernel.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TableCall(NamedTuple):
 
 
 def call_of(item, check=0):
-    """The TableCall of an item; check: its number, from 1, if it is a check."""
+    """Return the TableCall of an item; check: its number, from 1, if it is a check."""
     if type(item) is Bundle:
         return _bundle(item)
     if type(item) is Loop and not is_alone(item):
@@ -57,7 +57,7 @@ def call_of(item, check=0):
 
 
 def _program(loop):
-    """(Program of a Loop's formulas, places of its inputs in their order)."""
+    """Return (Program of a Loop's formulas, places of its inputs in order)."""
     loads, formulas = loop.used_loads(), [o.formula for o in loop.outputs]
     return Program([e.args[0] for e in loads.values()], formulas, TYPE_OF[loop.real]), list(loads)
 
@@ -75,12 +75,12 @@ def _by_rows(loop):
     shape = (*head, columns)
 
     def along(strides):
-        """The stride along the columns, which are one axis: the innermost one's."""
+        """Return the stride along the columns, which collapse to one axis: the innermost one's."""
         kept = [s for d, s in zip(loop.dims[n:], strides[n:], strict=True) if d != 1]
         return kept[-1] if kept else 0
 
     def seen(value, offset, strides, is_row):
-        """A Ref over the rows; is_row: over one value per row."""
+        """Return a Ref over (*head, columns), or over (*head, 1) if there is one value per row."""
         step = along(strides)
         if is_row:
             return Ref(value, (*head, 1), (*strides[:n], 0), offset)
@@ -141,12 +141,12 @@ def _reduce(inputs, outputs, program, how, shape, axes):
 
 
 def _formulas(make):
-    """A function of an instruction that computes formulas."""
+    """Return a function that makes the TableCall of an instruction with formulas."""
     return lambda i, check: make(i.inputs, i.outputs, **i.attributes)
 
 
 def _plain(name, *attributes):
-    """A function whose arguments are the inputs, the output, then attributes."""
+    """Return a maker of calls whose arguments are the inputs, the output, then attributes."""
 
     def make(i, check):
         def run(device, at):
@@ -194,7 +194,7 @@ def _check(i, check):
 
 
 def _text(form, program, inputs, outputs):
-    """What decides which kernel runs: the formulas, and dtype and axes of each operand."""
+    """Return what selects the kernel: the formulas, and dtype and axes of each operand."""
     kinds = [
         f"{x.dtype}{[0 if not s else 1 if s == 1 else 2 for s in x.strides]}"
         if isinstance(x, Ref)

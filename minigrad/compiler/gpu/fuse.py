@@ -1,4 +1,4 @@
-"""Fusion for a GPU: what one kernel of the device table can run becomes one Loop.
+"""Fusion for GPUs: what one kernel of the device table can run becomes one Loop.
 
 A GPU has three forms of kernel: formulas per element, formulas with row reductions and sums of
 columns, and one reduction of another kind. So a Loop may hold formulas, row reductions and sums of
@@ -29,7 +29,7 @@ WRAP = Program(["i", "n"], [where(call("less", _i, 0), _i + _n, _i)])
 
 
 def fuse_for_gpu(recording):
-    """The items of a recording, in an order in which they can run."""
+    """Fuse a recording; return its items in an order in which they can run."""
     return hoist(items_of(recording, _place_product, fits_one_kernel))
 
 
@@ -40,7 +40,7 @@ def _place_product(i, items):
 
 
 def without_wraps(recording):
-    """Replaces wrap_index by a check, which may come first, and a formula, which fuses."""
+    """Replace wrap_index by a check, which may move to the front, and a formula, which fuses."""
     found = []
     for i in recording.instructions:
         if i.op != "wrap_index":
@@ -55,14 +55,14 @@ def without_wraps(recording):
 
 
 def is_by_rows(loop):
-    """Whether a Loop needs a row kernel, which knows the place of an element in its row."""
+    """Return whether a Loop needs a row kernel, which knows each element's place in its row."""
     if any(o.mode != "store" for o in loop.outputs):
         return True
     return any(e.op in ROW_REDUCTIONS or e.op == "column_of" for e in _formulas(loop))
 
 
 def fits_one_kernel(loop):
-    """Whether one kernel of the table can run a Loop of several pieces."""
+    """Return whether one kernel of the table can run a Loop of several pieces."""
     if not is_by_rows(loop):
         return True
     if loop.rows is None or not all(_is_row_output(loop, o) for o in loop.outputs):
@@ -75,10 +75,10 @@ def fits_one_kernel(loop):
 
 
 def _is_compared(loop, formulas):
-    """Whether the largest of computed values is compared with them, here or by a reader of it.
+    """Return whether a row maximum of computed values is compared with them, here or later.
 
-    A kernel may compute a value again in each pass over a row, and round it differently: then none
-    would equal the largest. What is read from memory is the same in every pass.
+    A kernel may recompute a value in each pass over a row, and round it differently: then no value
+    would equal the maximum. Values read from memory are the same in every pass.
     """
     largest = {e for e in formulas if e.op == "row_max" and e.args[0].op != "symbol"}
     return any(o.formula in largest for o in loop.outputs) or any(
@@ -87,14 +87,14 @@ def _is_compared(loop, formulas):
 
 
 def _is_row_output(loop, o):
-    """Whether row kernels have such outputs."""
+    """Return whether row kernels support an output."""
     if o.mode != "columns":
         return o.mode in ("store", "row")
     return o.how == "sum" and o.value.dtype.is_float and loop.kinds.of(o.formula) == "f"
 
 
 def _has_one_column_axis(loop):
-    """Whether the columns are one axis for all that a Loop loads and writes."""
+    """Return whether the columns collapse to one axis for all loads and writes of a Loop."""
     places = [s for _, _, s in loop.loads] + [o.strides for o in loop.outputs]
     return len(collapse(loop.dims[loop.rows :], [s[loop.rows :] for s in places])[0]) < 2
 
@@ -104,7 +104,7 @@ def _formulas(loop):
 
 
 def is_alone(item):
-    """Whether an item is one whole instruction: the device table has a function for it."""
+    """Return whether an item is one whole instruction, which the device table can run."""
     if type(item) is not Loop:
         return True
     if len(item.pieces) != 1 or len(item.pieces[0].outputs) != len(item.outputs):

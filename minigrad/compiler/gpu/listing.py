@@ -1,4 +1,4 @@
-"""step.source() of a GPU's program: its calls, the kernels that they launch, and their texts."""
+"""step.source() of a GPU program: its calls, the kernels they launch, and their sources."""
 
 from minigrad.compiler.program.labels import label
 from minigrad.compiler.report.listing import PLACE, WIDTH, cut, line_of_call
@@ -7,7 +7,7 @@ from minigrad.viz.units import plural
 
 
 def annotated(plan, names, title):
-    """The calls as comments, then the texts of the kernels, of a plan that has run."""
+    """Return the calls of a plan that has run as comments, followed by its kernels' sources."""
     if plan.bound is None:
         return f"# {title}: no kernel has been launched yet\n"
     kernels = kernel_names(plan)
@@ -20,7 +20,7 @@ def annotated(plan, names, title):
 
 
 def kernel_names(plan):
-    """{GpuKernel: name}: that of the first call that launches it, numbered if it has several."""
+    """Return {GpuKernel: name}, named after the first call that launches it."""
     found, taken = {}, set()
     for (call,), launches in zip(plan.regions, plan.bound.launches, strict=True):
         for x in launches:
@@ -36,7 +36,7 @@ def kernel_names(plan):
 
 
 def listing(plan, names, title, kernels):
-    """Lines: each call with what it reads and writes, its line, and its launches."""
+    """Return lines: each call with what it reads and writes, its user line, its launches."""
     launches = [x for region in plan.bound.launches for x in region]
     head = f"{title}: {plural(len(plan.regions), 'call')}"
     head += f", {plural(len(launches), 'launch', 'launches')}"

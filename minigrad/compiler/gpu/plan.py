@@ -1,4 +1,4 @@
-"""Recording -> GpuPlan: passes, fusion and memory, as for the CPU; calls of the device table.
+"""Recording -> GpuPlan: passes, fusion and memory as on the CPU; calls of the device table.
 
 Planning needs no GPU; `bound.Bound` gives the calls memory.
 """
@@ -31,11 +31,11 @@ class Unfit(Exception):
 
 
 class GpuPlan(Outline):
-    """A compiled step of a GPU. Raises Unfit if the program cannot run there.
+    """A compiled step for a GPU. Raises Unfit if the program cannot run there.
 
     device: its name. regions: lists of one ScheduledCall each, in the order of the launches.
-    kernels: {text of a TableCall that is a Loop: name}. segments: [(first region, beyond the last,
-    numbers of the checks that end it)].
+    kernels: {text of a TableCall that is a Loop: name}. segments: [(first region, end region,
+    numbers of the checks at its end)].
 
     staged: Values whose memory can differ at the next call (arguments, gradients found through
     their leaf) or lies on the host (the numbers of optimizers): each call copies them to their
@@ -80,7 +80,7 @@ class GpuPlan(Outline):
         return call
 
     def _segments(self):
-        """A run of checks ends a segment: the host reads them before anything else is launched."""
+        """Yield segments that end in checks, which the host reads before launching more."""
         first, number, ending = 0, 0, []
         for t, (call,) in enumerate(self.regions):
             if ending and not call.stops:
@@ -92,7 +92,7 @@ class GpuPlan(Outline):
         yield first, len(self.regions), ending
 
     def _staged(self, moving):
-        """(Values that each call copies in, those of them that it copies back)."""
+        """Return (Values that each call copies in, the subset that it copies back)."""
         touched, written = {}, set(self.written)
         for item in self.items:
             touched |= {r.value: None for r in (*item.reads, *item.writes)}
@@ -107,9 +107,9 @@ class GpuPlan(Outline):
         return staged, [v for v in staged if v in written]
 
     def _lives(self):
-        """{Value: (first, last region)} of temporaries, results and staged Values.
+        """Return {Value: (first, last region)} of temporaries, results and staged Values.
 
-        Every launch is a region, as launches follow one another on one stream. Results live to the
+        Every call is a region, because launches run in order on one stream. Results live until the
         end, staged Values from before the first launch.
         """
         end, found, last = len(self.regions), lives_of(self.regions), {}
@@ -126,7 +126,7 @@ class GpuPlan(Outline):
 
     @staticmethod
     def is_on_host(value):
-        """Whether captured memory lies on the CPU: numbers that an optimizer reads there."""
+        """Return whether captured memory lies on the CPU: numbers that an optimizer reads there."""
         return (
             value.kind == CAPTURED and value.storage is not None and value.storage.device == "cpu"
         )
@@ -136,18 +136,18 @@ class GpuPlan(Outline):
         """None: the program has no machine code of its own; kernels are compiled when first run."""
 
     def bind(self):
-        """Gives the program memory and records its launches; see `bound.Bound`."""
+        """Allocate the program's memory and record its launches; see `bound.Bound`."""
         if self.bound is None:
             self.bound = Bound(self)
         self.bound.bind()
 
     def step(self, *operands):
-        """Runs the program, which has been bound: see `bound.Bound.run`."""
+        """Run the bound program; see `bound.Bound.run`."""
         return self.bound.run(*operands)
 
 
 class GpuSharing(Sharing):
-    """Results are copied into donated memory after the step: size and dtype alone must fit."""
+    """Results are copied into donated memory after the step: only size and dtype must fit."""
 
     refuses_masks = False
 
@@ -162,7 +162,7 @@ class GpuSharing(Sharing):
 
 
 def check_arguments(recording, groups, device):
-    """Raises Unfit if the program touches an argument on another device. groups: one per Value."""
+    """Raise Unfit if the program touches an argument on another device. groups: one per Value."""
     touched = {r.value for i in recording.instructions for r in (*i.reads, *i.writes)}
     touched |= {r.value for r in recording.results}
     for value, group in zip(recording.arguments, groups, strict=True):

@@ -21,7 +21,7 @@ class RecordedLaunch(NamedTuple):
         device.launch(*self)
 
     def prepare(self, device):
-        """Compiles and loads the kernel, which must not happen while a graph is recorded."""
+        """Compile and load the kernel, which must not happen while a graph is recorded."""
         device.load(self.kernel)
 
 
@@ -37,14 +37,14 @@ class LibraryProduct(NamedTuple):
         library.multiply(*self.arguments)
 
     def prepare(self, device):
-        """Nothing."""
+        """Do nothing."""
 
 
 class LaunchRecorder:
-    """A mixin for the class of a device: its functions then record their launches.
+    """A mixin for a device class that records launches.
 
-    launches: in order. Memory that the functions allocate is scratch: it belongs to the program,
-    and successive calls (`next_call`) share it.
+    launches: in order. Memory that the device's functions allocate is scratch: it belongs to the
+    program, and successive calls (`next_call`) share it.
     """
 
     launches: list
@@ -56,7 +56,7 @@ class LaunchRecorder:
         self.launches.append(RecordedLaunch(kernel, blocks, threads, tuple(operands), shared))
 
     def empty(self, shape, dtype):
-        """Scratch memory: a contiguous Array."""
+        """Allocate scratch memory: a contiguous Array."""
         need = size_of(shape) * dtype.itemsize
         fitting = [buffer for buffer in self._free if buffer.nbytes >= need]
         if fitting:
@@ -73,15 +73,15 @@ class LaunchRecorder:
 
     @property
     def cublas(self):
-        """The recorder, which records products of the library, too."""
+        """The recorder itself, which also records library products."""
         return self
 
     def multiply(self, *arguments):
-        """As `Cublas.multiply`."""
+        """Record a call of `Cublas.multiply`."""
         self.launches.append(LibraryProduct(arguments))
 
     def next_call(self):
-        """Frees all scratch: later launches run after the earlier ones."""
+        """Free all scratch for the next call: later launches run after earlier ones."""
         self._free = [out.buffer for out in self._kept]
 
     @property
@@ -100,7 +100,7 @@ def _recording(kind):
 
 
 def recorder_of(device) -> Any:
-    """A copy of a device that records its launches."""
+    """Return a copy of a device that records its launches."""
     out = object.__new__(_recording(type(device)))
     out.__dict__.update(device.__dict__)
     out.launches, out._kept, out._free, out._real = [], [], [], device

@@ -21,7 +21,7 @@ TAKE_SLICES = {eliminate_dead, localise}
 
 
 def simplify(recording, dead_slices=()):
-    """Runs the passes in order, repeatedly, until none changes anything.
+    """Run the passes in order, repeatedly, until none changes anything.
 
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.

@@ -1,6 +1,6 @@
 """Identities: x * 1, x / 1, x - 0, x ** 1, where(True, x, y) become x.
 
-A formula of numbers alone becomes a number, rounded as the kernel would round it.
+A formula of numbers only becomes a number, rounded as the kernel would round it.
 
 Each rule is exact for every float, including NaN, the infinities and -0.0. x + 0.0 stays, as it
 turns -0.0 into 0.0; x + -0.0 goes. x * 0 stays as well: it is NaN for an infinite x.
@@ -16,14 +16,14 @@ from minigrad.formulas.kinds import Kinds
 
 
 def is_copy(i):
-    """Whether an instruction copies a Ref, or fills memory with a number."""
+    """Return whether an instruction copies a Ref, or fills memory with a number."""
     if i.op != "elementwise" or len(i.inputs) != 1 or len(i.outputs) != 1:
         return False
     return i.attributes["program"].outputs[0].op == "symbol"
 
 
 def simpler(i):
-    """The instruction with simpler formulas, and without unused inputs.
+    """Return the instruction with simpler formulas and without unused inputs.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -65,7 +65,7 @@ def simpler(i):
 
 
 class _Rewrite:
-    """Formulas over symbols of known kinds, of which some are numbers."""
+    """Rewrites formulas over symbols of known kinds, some of which are numbers."""
 
     def __init__(self, kinds, numbers, real):
         self.kinds, self.numbers, self.real, self.done = kinds, numbers, real, {}
@@ -80,27 +80,27 @@ class _Rewrite:
         return self.done[e]
 
     def number(self, e):
-        """The number that a formula is, or None."""
+        """Return the number that a formula stands for, or None."""
         if e.op == "constant":
             return e.args[0]
         return self.numbers.get(e.args[0]) if e.op == "symbol" else None
 
     def computed(self, e):
-        """The constant that a formula of numbers equals; itself if only a kernel computes it."""
+        """Fold a formula of numbers into a constant, unless only a kernel can compute it."""
         if e.op in ("symbol", "constant") or any(self.number(a) is None for a in e.args):
             return e
         value = result(e, self.numbers, self.real)
         return e if value is None else Expression("constant", value.item())
 
     def shorter(self, e):
-        """The argument that equals the formula, or the formula itself."""
+        """Return the argument that equals the formula, or the formula itself."""
         for k in self.candidates(e):
             if self.kinds.of(e.args[k]) == self.kinds.of(e):
                 return e.args[k]
         return e
 
     def candidates(self, e):
-        """Which arguments equal the formula, except perhaps in kind."""
+        """Return the indices of arguments that equal the formula, except perhaps in kind."""
         known = [self.number(a) for a in e.args]
         if e.op == "where":
             return [] if known[0] is None else [1 if known[0] != 0 else 2]
@@ -118,7 +118,7 @@ class _Rewrite:
         return []
 
     def adds_nothing(self, x, e):
-        """Whether x + other is other, for the kind in which e is computed."""
+        """Return whether x + other equals other, for the kind in which e is computed."""
         if x is None or x != 0:
             return False
         return self.kinds.of(e) == "i" or (isinstance(x, float) and math.copysign(1.0, x) < 0)

@@ -1,6 +1,6 @@
-"""Formulas on numbers, as kernels compute them: each step rounded to the kernel's type.
+"""Formulas on numbers, as kernels compute them: each step is rounded to the kernel's type.
 
-Only operations that IEEE 754 defines to the last bit are computed here. `exp` and its like stay in
+Only operations that IEEE 754 defines to the last bit are computed here. `exp` and the like stay in
 kernels: they are our own polynomials, and their results must not depend on the caller.
 """
 
@@ -53,7 +53,7 @@ DONE = {
 
 
 def real_of(inputs, outputs):
-    """The NumPy type of floats in a kernel over these operands."""
+    """Return the NumPy float type of a kernel over these operands."""
     for x in (*inputs, *outputs):
         if isinstance(x, Ref) and x.value.dtype.name == "float64":
             return np.float64
@@ -61,12 +61,12 @@ def real_of(inputs, outputs):
 
 
 def kind_of(x):
-    """'f', 'i' or 'b' of a NumPy scalar."""
+    """Return 'f', 'i' or 'b' for a NumPy scalar."""
     return x.dtype.kind
 
 
 def result(e, numbers, real):
-    """The value of a formula as a NumPy scalar, or None if it is left to a kernel.
+    """Return the value of a formula as a NumPy scalar, or None if it is left to a kernel.
 
     Args:
         numbers: {name of a symbol: Python number}.
@@ -89,7 +89,7 @@ def _visit(e, numbers, real, done):
 
 
 def as_input(x, real):
-    """A Python number as kernels receive it."""
+    """Convert a Python number to the type in which kernels receive it."""
     return real(x) if isinstance(x, float) else np.int64(x)
 
 
@@ -118,9 +118,9 @@ def _value(e, numbers, real, done):
 
 
 def stored(x, dtype):
-    """What an array of a dtype holds after a NumPy scalar was stored in it, as a Python number.
+    """Return what a NumPy scalar becomes when stored as a dtype, as a Python number.
 
-    None for a float out of the range of an integer type.
+    Return None for a float that is out of range of an integer type.
 
     >>> from minigrad.array.dtypes import float32, int32, uint8
     >>> stored(np.float64(0.1), float32), stored(np.int64(300), uint8)
@@ -139,14 +139,14 @@ def stored(x, dtype):
 
 
 def filled(number, dtype):
-    """What an array of a dtype holds after it was filled with a Python number; see `stored`."""
+    """Return what a Python number becomes when it fills an array; see `stored`."""
     real = np.float64 if dtype.name == "float64" else np.float32
     with np.errstate(all="ignore"):
         return stored(as_input(number, real), dtype)
 
 
 def reduced(x, how, count, real):
-    """A NumPy scalar reduced with itself `count` times, or None if the result may be rounded.
+    """Reduce `count` copies of a NumPy scalar; return None if the result may be rounded.
 
     >>> reduced(np.float32(2), "sum", 5, np.float32), reduced(np.float32(0.1), "sum", 5, np.float32)
     (np.float32(10.0), None)

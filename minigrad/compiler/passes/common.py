@@ -1,4 +1,4 @@
-"""Common subexpressions are computed once."""
+"""Common subexpression elimination: equal instructions are computed once."""
 
 from minigrad.compiler.passes.draft import within
 from minigrad.compiler.program.program import Instruction, Recording, Ref
@@ -8,12 +8,12 @@ OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what 
 
 
 def share_common(recording):
-    """Lets the readers of a temporary read an equal one that was computed before.
+    """Make readers of a temporary read an equal one that was computed earlier.
 
-    Equal instructions have one op, equal attributes (formulas and the names of their inputs), and
-    read the same elements, not written in between. Their outputs are whole temporaries that no
-    other instruction writes. Two equal results are both computed: each has its own memory. Equal
-    checks become one.
+    Equal instructions have the same op and attributes (formulas and the names of their inputs), and
+    read the same elements, which are not written in between. Their outputs are whole temporaries
+    that no other instruction writes. Equal results are both computed, because each has its own
+    memory. Equal checks become one.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -42,7 +42,7 @@ def share_common(recording):
             writes.setdefault(r.value, []).append((k, r))
     results = {r.value for r in recording.results}
     first: dict = {}  # (op, inputs) -> [(position, instruction)], all different
-    shared: dict = {}  # Value -> the Value in its place
+    shared: dict = {}  # Value -> the Value that replaces it
     kept = []
 
     def moved(ref: Ref):
@@ -73,7 +73,7 @@ def share_common(recording):
 
 
 def _is_sharable(i: Instruction, writes):
-    """Whether its outputs are whole temporaries that nothing else writes."""
+    """Return whether its outputs are whole temporaries that nothing else writes."""
     if i.op in WITH_EFFECTS:
         return False
     for r in i.outputs:
@@ -84,7 +84,7 @@ def _is_sharable(i: Instruction, writes):
 
 
 def _is_equal(a: Instruction, b: Instruction):
-    """Whether two instructions of one op do the same; their inputs are equal, as 1 and 1.0 are."""
+    """Return whether two instructions do the same. Their inputs compare equal, as 1 == 1.0."""
     mine, other = a.attributes, b.attributes
     for name, x in mine.items():
         if name == "program":
@@ -100,7 +100,7 @@ def _is_equal(a: Instruction, b: Instruction):
 
 
 def _is_written(i, first, second, writes):
-    """Whether something that an instruction reads is written between two positions."""
+    """Return whether an input of an instruction is written between two positions."""
     for r in i.inputs:
         if isinstance(r, Ref):
             found = writes.get(r.value)
@@ -112,7 +112,7 @@ def _is_written(i, first, second, writes):
 
 
 def _may_share(i, before, results):
-    """Whether no two results would become one piece of memory."""
+    """Return whether sharing merges no two results into one piece of memory."""
     return not any(
         a.value in results and b.value in results
         for a, b in zip(i.outputs, before.outputs, strict=True)

@@ -1,4 +1,4 @@
-"""Constant folding: what is read from memory that was filled with a number is that number.
+"""Constant folding: reads of memory that was filled with a number become that number.
 
 Gradients begin as ones, sums of gradients as zeros: most fills are read once, right away.
 """
@@ -14,10 +14,10 @@ TAKES_NUMBERS = {"elementwise", "rows", "reduce"}
 
 
 def fold_constants(recording):
-    """Gives formulas the numbers that they would read from memory, and computes constant formulas.
+    """Replace reads of known memory by numbers, and compute constant formulas.
 
-    Instructions that need memory (matmul, gather, ...) still read it. A fill that nothing reads any
-    more is dead code. Formulas are simplified; see `algebra`.
+    Instructions that need memory (matmul, gather, ...) still read it. A fill that is no longer read
+    is dead code. Formulas are simplified; see `algebra`.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -55,7 +55,7 @@ def fold_constants(recording):
 
 
 def _with_numbers(i, known):
-    """The instruction with a number for each Ref whose elements are all known to be it."""
+    """Replace each input Ref whose elements all equal a known number by that number."""
     inputs = None
     for k, x in enumerate(i.inputs):
         if isinstance(x, Ref):
@@ -74,7 +74,7 @@ def _with_numbers(i, known):
 
 
 def _folded(i, seen):
-    """The simplified instruction, or the fills that replace it."""
+    """Return the simplified instruction, or the fills that replace it."""
     program = i.attributes["program"]
     n_read = seen.get(program)
     if n_read is None:
@@ -107,7 +107,7 @@ def _folded(i, seen):
 
 
 def _learn(i, known):
-    """Notes what memory holds after an instruction."""
+    """Record what memory holds after an instruction."""
     for r in i.outputs:
         facts = known.get(r.value)
         if facts is not None:

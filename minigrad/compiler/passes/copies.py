@@ -1,4 +1,4 @@
-"""Removes copies: results are written to their target at once, or read where they lie."""
+"""Copy elimination: results are written directly to their target, or read where they lie."""
 
 from minigrad.array.layout import expand_strides
 from minigrad.compiler.passes.algebra import is_copy
@@ -11,10 +11,10 @@ FORMULAS = {"elementwise", "rows", "reduce"}
 
 
 def without_copies(recording):
-    """Removes copies between memory of one dtype, in one of two ways.
+    """Remove copies between memory of one dtype, in one of two ways.
 
-    `t = x`: readers of t read x, if x is not written while t is needed. `slot = t`: the makers of t
-    write to the slot at once, if its old content is not needed any more. They must accept the other
+    `t = x`: readers of t read x, if x is not written while t is needed. `slot = t`: writers of t
+    write directly to the slot, if its old content is no longer needed. They must accept the other
     layout: formulas always do, BLAS if one stride is 1.
 
     >>> from minigrad.compiler.passes.printing import show
@@ -54,7 +54,7 @@ def without_copies(recording):
 
 
 def _read_source(draft, k, source, target):
-    """`target = source` at k: makes readers of the target read the source; whether it could."""
+    """Make readers of the target of copy k read the source; return whether that worked."""
     t, readers = target.value, draft.reads_of(target.value)
     if not t.is_temporary or not target.covers() or t in draft.results or not readers:
         return False
@@ -78,7 +78,7 @@ def _read_source(draft, k, source, target):
 
 
 def _write_target(draft, k, source, target):
-    """`target = source` at k: makes writers of the source write the target; whether it could."""
+    """Make writers of the source of copy k write the target; return whether that worked."""
     t, slot = source.value, target.value
     writers, readers = draft.writes_of(t), draft.reads_of(t)
     if not t.is_temporary or not source.covers() or t in draft.results or not writers:
@@ -106,7 +106,7 @@ def _write_target(draft, k, source, target):
 
 
 def _is_in_place(draft, p, written, target, source):
-    """Whether the instruction at p reads the copied elements only where it writes them."""
+    """Return whether the instruction at p reads the copied elements only where it writes them."""
     i = draft.instructions[p]
     return i.op == "elementwise" and all(
         shows_same(through(r, target, source), written) for r in i.reads if r.value is target.value
@@ -114,14 +114,14 @@ def _is_in_place(draft, p, written, target, source):
 
 
 def _reads_own_place(draft, p, read, written, source, target):
-    """Whether the instruction at p reads the target only at the elements that it would write."""
+    """Return whether the instruction at p reads the target only where it would write it."""
     return draft.instructions[p].op == "elementwise" and shows_same(
         read, through(written, source, target)
     )
 
 
 def _takes(i, ref, found):
-    """Whether an instruction accepts another layout of the same shape."""
+    """Return whether an instruction accepts another layout of the same shape."""
     if found.strides == ref.strides or i.op in FORMULAS:
         return True
     if i.op != "matmul":
@@ -132,5 +132,5 @@ def _takes(i, ref, found):
 
 
 def _goes_far(ref):
-    """Whether neighbours along the last axis lie apart in memory."""
+    """Return whether neighbours along the last axis lie apart in memory."""
     return ref.strides[-1] not in (0, 1) and ref.shape[-1] > 1

@@ -1,4 +1,4 @@
-"""Dead code: what nothing reads is not computed."""
+"""Dead code elimination: what is never read is not computed."""
 
 from typing import Any
 
@@ -8,11 +8,10 @@ from minigrad.compiler.program.program import Recording
 
 
 def eliminate_dead(recording, dead_slices=()):
-    """Leaves out instructions whose outputs are all overwritten or dropped before they are read.
+    """Remove instructions whose outputs are all overwritten or dropped before they are read.
 
-    Walks backwards and tracks, per Value, the elements whose content is needed later: at the end
-    those of the results and of all memory outside the step. An instruction that can stop the step
-    stays.
+    Walk backwards and track, per Value, the elements that are needed later: at the end, those of
+    the results and of all memory outside the step. Keep instructions that can stop the step.
 
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
@@ -43,7 +42,7 @@ def eliminate_dead(recording, dead_slices=()):
         if not i.stops and not any(_is_wanted(r, wanted) for r in i.outputs):
             continue
         kept.append(i)
-        if i.op != "put":  # which writes some rows and leaves the others
+        if i.op != "put":  # it writes only some rows
             for r in i.outputs:
                 _overwritten(r, wanted)
         for r in i.reads:

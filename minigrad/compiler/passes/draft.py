@@ -30,20 +30,20 @@ class Draft:
                 self.writes.setdefault(r.value, []).append((k, r))
 
     def reads_of(self, value):
-        """(position, Ref) of all reads of a Value."""
+        """Return (position, Ref) of all reads of a Value."""
         return self.reads.get(value, [])
 
     def writes_of(self, value):
-        """(position, Ref) of all writes to a Value."""
+        """Return (position, Ref) of all writes to a Value."""
         return self.writes.get(value, [])
 
     def stops_within(self, first, last):
-        """Whether the step can stop at a position from first to last."""
+        """Return whether the step can stop at a position from first to last."""
         k = bisect_left(self.stops, first)
         return k < len(self.stops) and self.stops[k] <= last
 
     def replace(self, k, new=None):
-        """Replaces the instruction at a position, or removes it."""
+        """Replace the instruction at a position, or remove it."""
         self.changed = True
         old = self.instructions[k]
         for value in {r.value for r in (*old.reads, *old.outputs)}:
@@ -61,7 +61,7 @@ class Draft:
                 insort(self.writes.setdefault(r.value, []), (k, r), key=POSITION)
 
     def move(self, value, function):
-        """Replaces each Ref over a Value by function(ref), wherever it is read or written."""
+        """Replace each Ref over a Value by function(ref), wherever it is read or written."""
 
         def moved(ref: Ref):
             return function(ref) if ref.value is value else ref
@@ -70,13 +70,13 @@ class Draft:
             self.replace(k, self.instructions[k].with_refs(moved))
 
     def finish(self):
-        """The Recording as it is now; the one it began as, if nothing was changed."""
+        """Return the changed Recording, or the original one if nothing was changed."""
         if not self.changed:
             return self.recording
         return replace(self.recording, instructions=[i for i in self.instructions if i is not None])
 
 
 def within(entries, first, last):
-    """Those (position, Ref) with a position from first to last."""
+    """Return the entries (position, Ref) with positions from first to last."""
     a = bisect_left(entries, first, key=POSITION)
     return entries[a : bisect_right(entries, last, lo=a, key=POSITION)]

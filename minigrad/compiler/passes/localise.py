@@ -1,4 +1,4 @@
-"""Gradients that nothing reads after the step become temporaries, which can stay in registers.
+"""Gradients that are never read after the step become temporaries, which can stay in registers.
 
 A gradient is written to its slice of a flat buffer, which exists outside the step. If the step
 drops the gradient (zero_grad at its end or its beginning), nothing outside needs it.
@@ -11,7 +11,7 @@ from minigrad.compiler.program.program import TEMPORARY, Recording, Value
 
 
 def localise(recording, dead_slices=()):
-    """Moves parts of dead slices that are written before they are read to temporaries.
+    """Turn parts of dead slices that are written before they are read into temporaries.
 
     Refs that overlap, such as the fill of a whole buffer and a slice of it, move together; none of
     them moves if one reaches beyond the dead slices.
@@ -69,7 +69,7 @@ READ, WRITE, CHANGE, RESULT = range(4)  # CHANGE: writes unknown elements
 
 
 def _accesses(recording, values):
-    """Per Value, in order: (what is done, Ref)."""
+    """Return per Value, in order: (kind of access, Ref)."""
     found = {value: [] for value in values}
     if not found:
         return found
@@ -87,14 +87,14 @@ def _accesses(recording, values):
 
 
 class _Part:
-    """An interval of a Value, and in order what is done to it; no Ref reaches beyond it."""
+    """An interval of a Value and its accesses in order; no Ref reaches beyond it."""
 
     def __init__(self, low, high):
         self.low, self.high, self.accesses = low, high, []
         self.value: Value
 
     def is_private(self):
-        """Whether every element that is read was written before."""
+        """Return whether every element is written before it is read."""
         written, sparse = Intervals(), []
         for what, r in self.accesses:
             low, high, is_dense = interval(r)
@@ -112,7 +112,7 @@ class _Part:
 
 
 def _parts(accesses):
-    """The parts that the Refs of one Value form, in order of memory."""
+    """Group the Refs of one Value into parts, in order of memory."""
     spans = sorted({interval(r)[:2] for _, r in accesses if r.size})
     parts = []
     for low, high in spans:

@@ -3,18 +3,18 @@
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, Ref
 from minigrad.formulas.expression import Expression
 
-WIDEST = 70  # characters of a formula; a longer one is shown by the name of its operation
+WIDEST = 70  # characters of a formula; a longer one is shown as its operation's name
 SOURCE_COLUMN = 56
 UNSHOWN = {"accumulate", "error"}  # shown before the call; a function
 
 
 def show(recording):
-    """A listing with one instruction per line.
+    """Return a listing with one instruction per line.
 
-    %0, %1, ... are temporaries in order of appearance, x0, x1, ... the arguments; what exists
-    outside the step has its own name or c0, c1, ..., constants are k0, k1, .... `=` makes a
-    temporary, `:=` writes to what existed before. [2:4] are elements of the flat memory; a layout
-    is shown if it is not contiguous.
+    %0, %1, ... are temporaries in order of appearance; x0, x1, ... are arguments; captured memory
+    has its own name or c0, c1, ...; constants are k0, k1, .... `=` creates a temporary, `:=` writes
+    to existing memory. [2:4] are elements of the flat memory; a layout is shown if it is not
+    contiguous.
 
     >>> from minigrad.compiler.passes.sketch import Sketch
     >>> s = Sketch()
@@ -68,7 +68,7 @@ class Names:
                 return f"{sign}{count}"
 
     def ref(self, x):
-        """The text of a Ref or a number."""
+        """Return the text of a Ref or a number."""
         if not isinstance(x, Ref):
             return repr(x)
         name = self._names[x.value]
@@ -80,7 +80,7 @@ class Names:
         return f"{name}[{x.offset}:{x.offset + x.size}]"
 
     def line(self, i):
-        """One instruction, followed by the user's line."""
+        """Return the text of one instruction, followed by the user's line."""
         targets, is_new = [], True
         for r in i.outputs:
             text = self.ref(r)
@@ -98,7 +98,7 @@ class Names:
         return f"{text:<{SOURCE_COLUMN - 1}} # {i.line}" if i.line else text
 
     def call(self, i):
-        """What an instruction computes."""
+        """Return the text of what an instruction computes."""
         operands = [self.ref(x) for x in i.inputs]
         more = dict(i.attributes)
         program, how = more.pop("program", None), more.pop("how", None)
@@ -123,7 +123,7 @@ class Names:
 
 
 def formulas(program, operands, name, write):
-    """The texts of a program's formulas over the texts of its operands.
+    """Write a program's formulas over the texts of its operands.
 
     write: `formula` or `_nested`.
     """
@@ -137,14 +137,14 @@ def formulas(program, operands, name, write):
 
 
 def _size(e, sizes):
-    """How many operations a formula has when written out: many more than there are objects."""
+    """Count the operations of a formula when written out, where shared parts repeat."""
     if e not in sizes:
         sizes[e] = 1 + sum(_size(a, sizes) for a in e.args if isinstance(a, Expression))
     return sizes[e]
 
 
 def formula(e, named):
-    """`add x y` for one operation; nested ones with brackets."""
+    """Write a formula: `add x y` for one operation, nested ones with brackets."""
     if e.op == "symbol":
         return f"copy {named[e.args[0]]}"
     if e.op != "constant" and all(a.op in ("symbol", "constant") for a in e.args):

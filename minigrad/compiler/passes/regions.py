@@ -1,6 +1,6 @@
-"""Which elements of a Value a Ref shows: intervals, maps from intervals to facts, copies.
+"""Which elements of a Value a Ref covers: intervals, maps from intervals to facts, copies.
 
-Whether two Refs show a common element: `Ref.overlaps`.
+For whether two Refs share an element, see `Ref.overlaps`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,18 +10,18 @@ from minigrad.array.overlap import span
 
 
 def interval(ref):
-    """(low, high, dense): a Ref shows elements of [low, high) of its Value; dense: all of them."""
+    """Return (low, high, dense): a Ref covers elements of [low, high); dense: all of them."""
     low, high, dense = span(ref.shape, ref.strides)
     return low + ref.offset, high + ref.offset, dense
 
 
 def shows_same(a, b):
-    """Whether two Refs show the same elements at the same places."""
+    """Return whether two Refs show the same elements in the same layout."""
     return a.value is b.value and a[1:] == b[1:]
 
 
 class Intervals:
-    """A map from elements to facts: disjoint intervals in order, those of equal facts joined.
+    """A map from elements to facts: sorted disjoint intervals; neighbours with equal facts merge.
 
     >>> known = Intervals()
     >>> known.put(0, 10, "a"); known.put(4, 6, "b"); known.cut(8, 20)
@@ -38,24 +38,24 @@ class Intervals:
         return zip(self.lows, self.highs, self.facts, strict=True)
 
     def meets(self, low, high):
-        """Whether something is known of an element of [low, high)."""
+        """Return whether something is known about any element of [low, high)."""
         k = bisect_right(self.highs, low)
         return k < len(self.lows) and self.lows[k] < high
 
     def within(self, low, high):
-        """The known intervals (low, high) within [low, high), clipped to it."""
+        """Return the known intervals within [low, high), clipped to it."""
         a, b = bisect_right(self.highs, low), bisect_left(self.lows, high)
         return [(max(low, self.lows[k]), min(high, self.highs[k])) for k in range(a, b)]
 
     def find(self, low, high):
-        """The one fact about all elements of [low, high), or None."""
+        """Return the one fact about all elements of [low, high), or None."""
         k = bisect_right(self.highs, low)
         if k < len(self.lows) and self.lows[k] <= low and high <= self.highs[k]:
             return self.facts[k]
         return None
 
     def cut(self, low, high):
-        """Forgets [low, high)."""
+        """Forget [low, high)."""
         a, b = bisect_right(self.highs, low), bisect_left(self.lows, high)
         if a >= b or low >= high:
             return
@@ -68,7 +68,7 @@ class Intervals:
         self.lows[a:b], self.highs[a:b], self.facts[a:b] = lows, highs, facts
 
     def put(self, low, high, fact=True):
-        """Notes a fact about [low, high), which replaces what was known."""
+        """Store a fact about [low, high), replacing what was known."""
         if low >= high:
             return
         self.cut(low, high)
@@ -85,9 +85,9 @@ class Intervals:
 
 
 def through(ref, base, other):
-    """The Ref to `other`, of base's shape, at the places that `ref` shows of `base`; or None.
+    """Translate `ref`, a Ref into `base`, to the same places of `other`; or return None.
 
-    base: contiguous, all of its Value.
+    base: contiguous, all of its Value; other: a Ref of the same shape.
 
     >>> from minigrad.compiler.program.program import Ref
     >>> base, other = Ref("t", (3, 4), (4, 1)), Ref("x", (3, 4), (1, 3), 100)

@@ -1,6 +1,6 @@
-"""Loop nests as tuples of sizes: how two are refined to a common one, and layouts with them.
+"""Domains: loop nests as tuples of sizes, and their refinement to a common one.
 
-A domain is the sizes of a nest, outermost first, without those of 1. A loop over (6, 4) visits the
+A domain is the sizes of a nest, outermost first, without sizes of 1. A loop over (6, 4) visits the
 same elements in the same order as one over (2, 3, 4) or (24,). An operand is described by its
 strides over the domain.
 """
@@ -9,7 +9,7 @@ from minigrad.array.layout import expand_strides
 
 
 def without_ones(shape, strides):
-    """(sizes, strides) without the axes of size 1.
+    """Return (sizes, strides) without the axes of size 1.
 
     >>> without_ones((3, 1, 4), (4, 4, 1))
     ((3, 4), (4, 1))
@@ -19,13 +19,13 @@ def without_ones(shape, strides):
 
 
 def seen_as(ref, shape):
-    """The strides of a Ref broadcast to a shape, without those of axes of size 1."""
+    """Return the strides of a Ref broadcast to a shape, without axes of size 1."""
     strides = expand_strides(ref.shape, ref.strides, shape)
     return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
 
 
 def boundaries(dims):
-    """The products of all sizes from each axis on: where a nest can be split.
+    """Return the products of the trailing sizes: where a nest can be split.
 
     >>> sorted(boundaries((2, 3, 4)))
     [4, 12, 24]
@@ -38,7 +38,7 @@ def boundaries(dims):
 
 
 def refine(a, b):
-    """The coarsest domain that both can be split into, or None.
+    """Return the coarsest domain that both can be split into, or None.
 
     >>> refine((6, 4), (2, 12)), refine((4, 6), (6, 4))
     ((2, 3, 4), None)
@@ -56,7 +56,7 @@ def refine(a, b):
 
 
 def spread(dims, strides, finer):
-    """The strides of an operand over a finer domain."""
+    """Return the strides of an operand over a finer domain."""
     if dims == finer:
         return strides
     out, k = [], len(finer)
@@ -70,7 +70,7 @@ def spread(dims, strides, finer):
 
 
 def rows_of(dims, columns):
-    """How many leading sizes remain when the innermost ones make up `columns` elements; or None.
+    """Return how many leading axes remain if the others make up `columns` elements, or None.
 
     >>> rows_of((2, 3, 4), 12), rows_of((2, 3, 4), 6)
     (1, None)

@@ -48,10 +48,10 @@ class Opaque:
 
 
 def conflict(earlier, later):
-    """Whether `later` must run after `earlier`.
+    """Return whether `later` must run after `earlier`.
 
-    No write to memory outside the step may pass an item that can stop the step. Calls of Python can
-    do so, and also keep their own order.
+    No write to memory outside the step may pass an item that can stop the step. Calls into Python
+    can stop it, and also keep their own order.
     """
     if getattr(earlier, "calls_back", False) and getattr(later, "calls_back", False):
         return True
@@ -64,7 +64,7 @@ def conflict(earlier, later):
 
 
 def touch(xs, ys):
-    """Whether a Ref of xs may share an element with one of ys; False is certain."""
+    """Return whether a Ref of xs may share an element with one of ys; False is certain."""
     if not xs or not ys:
         return False
     by_value = {}

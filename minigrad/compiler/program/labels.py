@@ -1,7 +1,7 @@
 """Names of values and calls, for reports and pictures.
 
-A value is named after its parameter, its argument, or the operation that made it; a call after the
-operations that were fused in it.
+A value is named after its parameter, its argument, or the operation that made it. A call is named
+after the operations fused into it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ BACKWARD, STEP = " backward", ".step"
 
 
 def operation(instruction):
-    """The name of the operation that an instruction belongs to.
+    """Return the name of the operation that an instruction belongs to.
 
     >>> from minigrad.compiler.passes.sketch import Sketch
     >>> s = Sketch()
@@ -40,7 +40,7 @@ def operation(instruction):
 
 
 def joined(instructions, most=MOST_NAMES):
-    """The operations of a call, each once: 'linear + relu', 'softmax + its gradient'."""
+    """Join the operations of a call, each once: 'linear + relu', 'softmax + its gradient'."""
     names = list(dict.fromkeys(map(operation, instructions)))
     shown = []
     for name in names:
@@ -55,7 +55,7 @@ def joined(instructions, most=MOST_NAMES):
 
 
 def label(item):
-    """The label of one item of a plan: its operations, and whether it has one element."""
+    """Return the label of an item of a plan: its operations, and whether it has one element."""
     if type(item) is Opaque:
         i = item.instruction
         what = operation(i)
@@ -73,7 +73,7 @@ def label(item):
 
 
 def size_text(value):
-    """The dtype and size of a Value that has no name."""
+    """Return the dtype and size of a Value that has no name."""
     return f"{value.dtype}[{value.size}]"
 
 
@@ -101,7 +101,7 @@ class ValueNames:
         self._tell_apart(instructions, {id(v.storage): v for v in self._names}, trace, function)
 
     def _tell_apart(self, instructions, values, trace, function):
-        """Parameters of several models with one name: first.weight, second.weight."""
+        """Distinguish parameters of several models with one name: first.weight, second.weight."""
         counts = Counter(self._names.values())
         for variable, module in _modules_near(function, trace):
             for name, p in module.named_parameters() if variable else ():
@@ -117,7 +117,7 @@ class ValueNames:
                         self._names[r.value] = f"{head} of {new}"
 
     def __call__(self, value):
-        """The name of a Value."""
+        """Return the name of a Value."""
         if value.kind == ARGUMENT:
             return short_name(value.name) or f"argument {value.index}"
         found = self._names.get(value)
@@ -130,7 +130,7 @@ class ValueNames:
         return name.removesuffix(STEP) if name else size_text(value)
 
     def numbered(self, value):
-        """The name; the second temporary of that name is 'linear 2'."""
+        """Return the name; number temporaries that share one: the second is 'linear 2'."""
         name = self(value)
         if not value.is_temporary:
             return name
@@ -139,20 +139,20 @@ class ValueNames:
         return name if n == 1 else f"{name} {n}"
 
     def with_line(self, value):
-        """The name; for a temporary, the user's line, too."""
+        """Return the name; for a temporary, also the user's line."""
         maker = self._makers.get(value)
         line = value.line or (maker.line if maker is not None else "")
         return f"{self(value)} ({place_of(line)})" if line and value.is_temporary else self(value)
 
 
 def short_name(where):
-    """The name in the words for an argument: 'x' of `argument 0 ('x')`."""
+    """Return the name in the words for an argument: 'x' of `argument 0 ('x')`."""
     parts = where.split("'")
     return parts[1] + parts[2].strip(" )") if len(parts) >= 3 else where
 
 
 def place_of(line):
-    """`file:line` of `file:line  text`, without folders."""
+    """Return `file:line` of `file:line  text`, without folders."""
     return line.split("  ")[0].replace("\\", "/").rsplit("/", 1)[-1]
 
 
@@ -160,7 +160,7 @@ def place_of(line):
 
 
 def parameter_names(trace, function):
-    """{id of a Storage: name} of parameters and buffers that a compiled function can reach."""
+    """Return {id of a Storage: name} of the parameters and buffers in a function's reach."""
     found = {}
     for effect in trace.capture.grads if trace is not None else ():
         if effect.leaf is not None and effect.leaf.name:
@@ -174,7 +174,7 @@ def parameter_names(trace, function):
 
 
 def _modules_near(function, trace):
-    """[(name, Module)] of a function's globals, closure, self and arguments, through wrappers."""
+    """Return [(name, Module)] from a function's globals, closure, self and arguments."""
     near, waiting, seen = [], [function], set()
     while waiting and len(seen) < MOST_FUNCTIONS:
         f = waiting.pop()

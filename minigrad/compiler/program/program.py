@@ -1,8 +1,8 @@
 """A traced step: values in memory, and instructions that read and write them.
 
-The names are the usual ones in compilers. A **Value** is one piece of memory, a Storage of the
-engine; a **Ref** is a layout over it, as an Array is; an **Instruction** is one call of the device
-table. An in-place write is an instruction whose output is a Ref to a Value that existed before.
+The names are standard compiler terms. A **Value** is one piece of memory, a Storage of the engine;
+a **Ref** is a layout over it, like an Array; an **Instruction** is one call of the device table. An
+in-place write is an instruction whose output is a Ref to a Value that existed before.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ TEMPORARY, CAPTURED, ARGUMENT, CONSTANT = "temporary", "captured", "argument", "
 
 
 def line_of(place):
-    """`file:line  text` of a place: (code, instruction), the text itself, or nothing."""
+    """Return `file:line  text` of a place: (code, instruction), that text itself, or nothing."""
     return place if isinstance(place, str) else place_line(place)
 
 
@@ -28,7 +28,7 @@ class Value:
     kind: 'temporary' (made by the step), 'captured' (exists outside: parameters, state, running
     statistics), 'argument' (number `index` of the arrays passed in), or 'constant' (made of Python
     data while tracing; the program owns its bytes). storage: the Storage of the last three. name
-    and line: for people; place: the line as text, or as (code, instruction).
+    and line: for messages; place: the line as text, or as (code, instruction).
     """
 
     __slots__ = ("dtype", "index", "kind", "name", "place", "size", "storage")
@@ -81,18 +81,18 @@ class Ref(NamedTuple):
 
     @property
     def is_contiguous(self):
-        """Whether the elements lie one after the other in C order."""
+        """Whether the elements are contiguous in C order."""
         return is_contiguous(self.shape, self.strides)
 
     def layout(self):
         return self.shape, self.strides, self.offset
 
     def covers(self):
-        """Whether it shows every element of its Value, in C order."""
+        """Return whether it covers every element of its Value, in C order."""
         return not self.offset and self.size == self.value.size and self.is_contiguous
 
     def overlaps(self, other):
-        """Whether both may show a common element; False is certain. See `overlaps`."""
+        """Return whether both may share an element; False is certain. See `overlaps`."""
         return self.value is other.value and overlaps(self[1:], other[1:])
 
     def __repr__(self):
@@ -100,7 +100,7 @@ class Ref(NamedTuple):
 
 
 def whole(value, shape=None):
-    """The contiguous Ref of a whole Value."""
+    """Return the contiguous Ref of a whole Value."""
     shape = (value.size,) if shape is None else shape
     return Ref(value, shape, contiguous_strides(shape))
 
@@ -111,27 +111,27 @@ class Instruction:
 
     op and attributes:
         'elementwise': program. Inputs broadcast to the shape of the outputs.
-        'rows': program, modes, shape. As `Device.rows`.
+        'rows': program, modes, shape. See `Device.rows`.
         'reduce': program, how, shape, axes. One output without the reduced axes.
         'matmul': accumulate (False, or True: the output is added to, summed over its batch axes of
             stride 0). A bias is an elementwise instruction of its own.
         'gather', 'scatter_add', 'put': none.
-        'wrap_index': n; stops the step if an index lies outside.
+        'wrap_index': n; stops the step if an index is out of range.
         'cumsum': axis. 'arg_reduce': axis, is_max.
-        'argsort': none; on the CPU its second output is memory to work in.
-        'solve': none; its second and third outputs are memory to work in. 'cholesky': none.
+        'argsort': none; on the CPU its second output is scratch memory.
+        'solve': none; its second and third outputs are scratch memory. 'cholesky': none.
         'random': kind, low, high, counter (added to the run's own).
         'unfold', 'fold', 'largest': window.
         'pack': is_turned. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c
-            kh kw), the first four of a block zeros; is_turned: upside down, c for o and o for c.
-        'convolve': window. Of images and packed kernels, without a bias.
-        'correlate': window. The gradient of kernels, from g (n, o, oh, ow) and images.
+            kh kw), the first four of a block zeros; is_turned: flipped, with c and o swapped.
+        'convolve': window. Images with packed kernels, without a bias.
+        'correlate': window. The kernel gradient, from g (n, o, oh, ow) and images.
         'callback': call. Runs Python, which also sees memory outside the step; see `callbacks`.
         'check': what ('within' or 'finite'), low, high; stops the step if it does not hold.
 
-    inputs: Refs and Python numbers; outputs: Refs. name: of the operation that the user called, and
-    line: where; place: that line as text, or as (code, instruction), which costs nothing to keep.
-    An op that can stop the step has the attribute error: a function that returns the exception.
+    inputs: Refs and Python numbers; outputs: Refs. name: the operation that the user called; line:
+    where; place: that line as text, or as (code, instruction), which costs nothing to keep. An op
+    that can stop the step has the attribute error: a function that returns the exception.
     """
 
     op: str
@@ -148,7 +148,7 @@ class Instruction:
 
     @property
     def reads(self):
-        """The Refs that it reads, also those that it adds to."""
+        """The Refs that it reads, including those that it adds to."""
         found = tuple(x for x in self.inputs if isinstance(x, Ref))
         adds = self.op == "scatter_add" or self.attributes.get("accumulate")
         return found + self.outputs if adds else found
@@ -163,7 +163,7 @@ class Instruction:
         return self.op in ("wrap_index", "check", "callback")
 
     def with_refs(self, function):
-        """The same instruction with function(ref) for each Ref."""
+        """Return a copy of the instruction with each Ref replaced by function(ref)."""
         return Instruction(
             self.op,
             tuple(function(x) if isinstance(x, Ref) else x for x in self.inputs),
@@ -194,7 +194,7 @@ class Recording:
     donated: frozenset = frozenset()
 
     def values(self, kind):
-        """The Values of a kind that instructions or results touch, in order of appearance."""
+        """Return the Values of a kind that the program touches, in order of appearance."""
         found = {}
         for i in self.instructions:
             for r in (*i.reads, *i.writes):

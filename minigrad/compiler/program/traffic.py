@@ -5,7 +5,7 @@ from minigrad.compiler.program.items import MatMul
 
 
 def distinct(ref):
-    """Bytes of the distinct elements that a Ref shows: broadcast ones count once.
+    """Return the bytes of a Ref's distinct elements: broadcast ones count once.
 
     >>> from minigrad.compiler.passes.sketch import Sketch
     >>> from minigrad.compiler.program.program import Ref
@@ -18,12 +18,12 @@ def distinct(ref):
 
 
 def instruction_bytes(i):
-    """(read, written) by one instruction on its own."""
+    """Return the bytes (read, written) by one instruction on its own."""
     return _bytes(i.op, i.reads, i.writes)
 
 
 def item_bytes(item):
-    """(read, written) by one call of a plan; values in registers do not count."""
+    """Return the bytes (read, written) by one call of a plan, without values in registers."""
     reads = item.reads
     if type(item) is MatMul and item.epilogue:  # the epilogue reads the product in the cache
         product = item.out.value
@@ -44,7 +44,7 @@ def _bytes(op, reads, writes):
 
 
 def lives_of(regions, outside=()):
-    """{Value: (first, last)} numbers of the regions that touch temporaries not in `outside`."""
+    """Return {temporary not in `outside`: (first, last) region that touches it}."""
     found = {}
     for t, region in enumerate(regions):
         for call in region:
@@ -55,10 +55,10 @@ def lives_of(regions, outside=()):
 
 
 def lives(recording):
-    """{temporary Value: (first, last)} numbers of instructions: results live to the end.
+    """Return {temporary Value: (first, last) instruction}; results live until the end.
 
-    As in eager execution, a Value is made by the first instruction that writes it, and freed after
-    the last that touches it.
+    As in eager execution, a Value is created by the first instruction that writes it, and freed
+    after the last that touches it.
     """
     found = lives_of([i] for i in recording.instructions)
     end = max(0, len(recording.instructions) - 1)
@@ -69,7 +69,7 @@ def lives(recording):
 
 
 def peak(lifetimes):
-    """(bytes, when): the most bytes alive at once, of {Value: (first, last)}."""
+    """Return (bytes, when): the most bytes alive at once, from {Value: (first, last)}."""
     changes = {}
     for value, (first, last) in lifetimes.items():
         changes[first] = changes.get(first, 0) + value.nbytes

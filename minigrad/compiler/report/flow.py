@@ -10,7 +10,7 @@ from minigrad.compiler.report.report_text import few
 from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.units import format_bytes
 
-MOST_LINES = 6  # of one box
+MOST_LINES = 6  # per box
 
 
 class Flow:
@@ -43,7 +43,7 @@ class Flow:
             self._outputs(unit)
 
     def _inputs(self, unit):
-        """Notes which boxes wrote what the unit reads; returns the Refs that come from outside."""
+        """Note which boxes wrote what the unit reads; return the Refs that come from outside."""
         outside = []
         for r in dict.fromkeys(unit.reads):
             found = False
@@ -59,10 +59,10 @@ class Flow:
         return outside
 
     def _ordered(self, units, boxes):
-        """The boxes in an order along which edges lead forward; others are dropped.
+        """Order the boxes so that edges lead forward; drop the other edges.
 
-        A box of several calls stands where the first of them is; or the last, if no box reads what
-        they make: an optimizer's.
+        A box of several calls stands at the first of them; or at the last, if no box reads their
+        results, as for an optimizer.
         """
         at = {}
         read = {by for by, _ in self.readers}
@@ -78,7 +78,7 @@ class Flow:
         return sorted(boxes, key=at.__getitem__)
 
     def _edges(self):
-        """Edges from units to readers; with values, those of the same readers in one box."""
+        """Connect units to readers; with values, those with the same readers share a box."""
         if not self.with_values:
             for (by, _), units in self.readers.items():
                 for unit in units:
@@ -106,7 +106,7 @@ class Flow:
         return sum(distinct(w) for w in written if w.value in values)
 
     def _leaves(self, unit, refs):
-        """Boxes for what a unit reads from outside: arguments, and what the step captured."""
+        """Add boxes for what a unit reads from outside: arguments, and what the step captured."""
         for is_argument, kind in ((True, "constant"), (False, "leaf")):
             mine = {}
             for r in dict.fromkeys(refs):
@@ -121,7 +121,7 @@ class Flow:
             self.diagram.connect(key, unit.key)
 
     def _outputs(self, unit):
-        """Boxes for results, and for other memory outside that a unit writes and no unit reads."""
+        """Add boxes for results, and for other outside memory that is written but never read."""
         results, others = {}, {}
         for r in dict.fromkeys(w for x in unit.mine for w in x.writes):
             v, is_read = r.value, (unit, r.value) in self.readers
@@ -140,7 +140,7 @@ class Flow:
 
 
 def _box(key, kind, names, line):
-    """One array, or several in one box."""
+    """Return a Box for one array, or for several."""
     if len(names) == 1:
         return Box(key, kind, names[0], [line])
     return Box(key, kind, f"{len(names)} arrays", [line, *few(names, MOST_LINES)])

@@ -1,7 +1,7 @@
-"""step.source(): the generated text, with a list of its calls in words before it.
+"""step.source(): the generated source, preceded by a list of its calls in words.
 
-The file that Numba compiles holds no names or lines of the user's program, so that equal steps
-share it. A long step is a loop over numbers; the list says what they stand for.
+The file that Numba compiles contains no names or lines of the user's program, so that equal steps
+share it. A long step is a loop over numbers; the list says what they mean.
 """
 
 from minigrad.compiler.cpu.invocation import Address, Writer
@@ -13,13 +13,13 @@ PLACE = 26  # columns for the user's line
 
 
 def annotated(plan, names, title):
-    """The calls of a plan as comments, then its text."""
+    """Return the calls of a plan as comments, followed by its source."""
     lines = listing(plan, names, title)
     return "\n".join(f"# {line}".rstrip() for line in lines) + "\n\n\n" + plan.text
 
 
 def listing(plan, names, title):
-    """Lines: what each kernel runs, and each call with its values and its line."""
+    """Return lines: what each kernel runs, and each call with its values and user line."""
     calls, kernels = [], {}
     writer = Writer(plan.threads, plan.owner)
     for number, region in enumerate(plan.regions, 1):
@@ -51,7 +51,7 @@ def listing(plan, names, title):
 
 
 def names_of(argument, names):
-    """The name of an Address, with its offset in bytes; an empty text for a number."""
+    """Return the name of an Address with its byte offset; an empty string for a number."""
     if not isinstance(argument, Address):
         return ""
     value, place = argument
@@ -60,11 +60,11 @@ def names_of(argument, names):
 
 
 def line_of_call(call):
-    """The user's line of a call, cut to PLACE columns."""
+    """Return the user's line of a call, cut to PLACE columns."""
     line = next((i.line for i in call.item.instructions if i.line), "")
     return cut(place_of(line), PLACE)
 
 
 def cut(text, most):
-    """A text in at most so many columns."""
+    """Shorten a text to at most `most` columns."""
     return text if len(text) <= most else text[: most - 1] + "\u2026"

@@ -1,4 +1,4 @@
-"""The memory of a program before planning and after: what `mg.viz.memory` draws."""
+"""The memory of a program before and after planning, as drawn by `mg.viz.memory`."""
 
 from typing import NamedTuple
 
@@ -24,8 +24,8 @@ class PlanRow(NamedTuple):
 class PlanMemory(NamedTuple):
     """Temporaries over the moments of a step.
 
-    rows: of all; total: bytes that the offsets span; peak: most bytes alive at once, when: the
-    moment of that; moments: how many there are; unit: what a moment is.
+    rows: a PlanRow each; total: bytes that the offsets span; peak: most bytes alive at once, at
+    moment `when`; moments: their number; unit: what a moment is.
     """
 
     rows: list

@@ -21,7 +21,7 @@ LEGEND = (
 class Unit:
     """A call or an instruction: what it reads and writes.
 
-    form: equal for units that may share a box; box: the first of those, whose `mine` they are.
+    form: equal for units that may share a box; box: the first of them, which lists them in `mine`.
     """
 
     def __init__(self, kind, title, lines, instructions, reads, writes, form):
@@ -36,7 +36,7 @@ class Unit:
 
 
 def picture_of(plan, names, title="", before=False):
-    """The Picture of a plan; before: of the instructions before they were fused."""
+    """Return the Picture of a plan; before: show the instructions before fusion."""
     units = _instructions(plan) if before else _calls(plan)
     n = len(units)
     what = plural(n, "instruction" if before else "call")
@@ -83,7 +83,7 @@ def _calls(plan):
 
 
 def _operation(i):
-    """`relu: maximum`: an operation and, if it is a single one, the function that computes it."""
+    """Return `relu: maximum`: an operation and, if it is a single one, its function."""
     name, inner, program = operation(i), i.op, i.attributes.get("program")
     if program is not None:
         e = program.outputs[0]
@@ -119,7 +119,7 @@ def _instructions(plan):
 
 
 def _side_by_side(units):
-    """Merges independent neighbours of one form."""
+    """Merge independent neighbours of one form."""
     found = []
     for unit in units:
         if (

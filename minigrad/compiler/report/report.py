@@ -1,4 +1,4 @@
-"""step.report(): a compiled step in numbers, computed from its plan."""
+"""step.report(): figures of a compiled step, computed from its plan."""
 
 import html
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from minigrad.viz.units import format_shape, plural
 
 
 class KernelForm(NamedTuple):
-    """Calls that share one form: a kernel, a product of one shape, or one hand-written kernel.
+    """Calls of one form: a generated kernel, a product of one shape, or a hand-written kernel.
 
     Attributes:
         function: its name in the text.
-        what: the operations that it runs.
+        what: the operations it runs.
         kind: 'loop', 'product' or 'opaque'.
-        calls, cut: how many calls there are, and how many of them all threads run together.
+        calls, cut: the number of calls, and how many of them are split among all threads.
         read, written: bytes.
     """
 
@@ -32,7 +32,7 @@ class KernelForm(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """Outside memory that the step writes. how: 'in and out' if it is read before, or 'out'."""
+    """Outside memory that the step writes. how: 'in and out' if it is read first, else 'out'."""
 
     name: str
     how: str
@@ -54,17 +54,17 @@ class ProgramReport:
         traced: what was passed in, as text.
         instructions_before, instructions_after: recorded, and after the passes.
         passes: [(name, before, after)].
-        kernels, calls: generated functions, and all calls of the step.
-        products, opaque: how many calls are matrix products, or hand-written kernels.
-        epilogues: how many products are followed by formulas in blocks of rows.
+        kernels, calls: the number of generated functions, and of all calls of the step.
+        products, opaque: the number of matrix products, and of hand-written kernel calls.
+        epilogues: the number of products followed by formulas in blocks of rows.
         forms: [KernelForm].
-        bytes_before: (read, written) by the recorded instructions, each on its own, as eager
-            execution moves them.
+        bytes_before: (read, written) by the recorded instructions one by one, as in eager
+            execution.
         bytes_after: (read, written) by the calls.
         peak_before: the most bytes of temporaries and results alive at once, each freed after its
             last use.
-        peak_after: bytes of the arena, and of results that take over no donated memory.
-        arena, separate: bytes of the arena, and what its temporaries would take side by side.
+        peak_after: bytes of the arena plus results that take over no donated memory.
+        arena, separate: bytes of the arena, and of its temporaries without reuse.
         outside: bytes of parameters, state and arguments that the step touches.
         callbacks: [(custom Function and its method, file:line)] that run as Python.
         aliases: [Alias].
@@ -72,9 +72,9 @@ class ProgramReport:
         refused: [Refused].
         donated: [(argument, what became of its memory)].
         device, threads: the name of its device, and how many threads it may use.
-        seconds: of tracing and compiling, planning_seconds and machine_code_seconds among them.
-        planning_seconds: of passes, fusion and memory.
-        machine_code_seconds: of Numba.
+        seconds: tracing and compiling, including planning_seconds and machine_code_seconds.
+        planning_seconds: passes, fusion and memory planning.
+        machine_code_seconds: Numba.
         from_cache: whether machine code came from the disk cache; None on a GPU, whose kernels are
             compiled when they first run.
     """
@@ -141,9 +141,9 @@ class ProgramReport:
 
 
 class Report:
-    """All programs of a compiled step, the one used last first; prints as text.
+    """All programs of a compiled step, most recently used first; prints as text.
 
-    programs: [ProgramReport]. The attributes of the first are attributes of the report, too:
+    programs: [ProgramReport]. The attributes of the first are also attributes of the report:
     report.kernels, report.bytes_before, report.aliases, ...
     """
 
@@ -171,7 +171,7 @@ class Report:
 
 
 def _arguments(plan, trace, names):
-    """The arguments in words: from the facts of the trace, or from the recording."""
+    """Describe the arguments in words, from the facts of the trace or from the recording."""
     if trace is None:
         return [f"{names(v)} {v.dtype}[{v.size}]" for v in plan.before.arguments]
     found = []
@@ -187,7 +187,7 @@ def _arguments(plan, trace, names):
 
 
 def form_of(call, kernels):
-    """A key that is equal for calls that are alike: (function, kind, more)."""
+    """Return a key that is equal for calls of one form: (function, kind, more)."""
     item = call.item
     if type(item) is MatMul:
         (*_, m, k), n = item.a.shape, item.b.shape[-1]
@@ -217,7 +217,7 @@ def _summed(key, calls):
 
 
 def _donated(plan, trace, names):
-    """[(argument, what became of its memory)]."""
+    """Return [(argument, what became of its memory)]."""
     if trace is None:
         return []
     takes, unused = {v.index: k for k, v in plan.taken.items()}, [m.where for m in trace.unused]

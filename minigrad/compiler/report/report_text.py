@@ -13,7 +13,7 @@ NAME = 22  # columns for a function
 
 
 def text_of(r):
-    """The report on one program."""
+    """Return the report on one program."""
     lines = [*_paragraph("traced for", ", ".join(r.traced) or "no arguments"), ""]
     lines += _before_and_after(r)
     lines.append("")
@@ -38,7 +38,7 @@ def text_of(r):
 
 
 def _before_and_after(r):
-    """The table of what fusion and planning save."""
+    """Return the table of what fusion and planning save."""
     rows = [
         ("", "one by one", "compiled"),
         ("instructions, calls", f"{r.instructions_before:,}", f"{r.calls:,}"),
@@ -103,7 +103,7 @@ def _seconds(r):
 
 
 def _table(r):
-    """A line per form of call, and their sum."""
+    """Return a line per form of call, and their sum."""
     lines = [_row(r, "function", "runs", "calls", "cut", "read", "written")]
     forms, rest = r.forms, []
     if len(forms) > MOST_FORMS:
@@ -145,7 +145,7 @@ def _aliases(r):
 
 
 def _grouped(names):
-    """Names, where "Adam's state of w" of many w is one."""
+    """Group names: "Adam's state of w" of many w becomes one."""
     groups = {}
     for name in names:
         head, of, tail = name.rpartition(" of ")
@@ -160,7 +160,7 @@ def _grouped(names):
 
 
 def counted(notes):
-    """Each distinct note once, with its count."""
+    """Return each distinct note once, with its count."""
     counts = {}
     for note in notes:
         counts[note] = counts.get(note, 0) + 1
@@ -168,7 +168,7 @@ def counted(notes):
 
 
 def few(lines, most):
-    """At most `most` lines, of which the last says how many more there are."""
+    """Return at most `most` lines; the last one says how many more there are."""
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"and {len(lines) - most + 1} more"]

@@ -1,12 +1,12 @@
-"""Custom Functions that need numbers, in a step: calls back into Python, between runs of code.
+"""Custom Functions that need numbers: a step calls back into Python between runs of code.
 
 A `mg.Function` whose forward or backward reads elements (NumPy, `if`, `@mg.kernel`) cannot be
 recorded as instructions. It becomes one instruction, `callback`: when the program reaches it,
 Python runs the method on Variables that hold copies of the program's values. What a forward saves
-is kept with its ctx, as it was then, for the backward of the same call.
+is kept with its ctx for the backward of the same call.
 
-The trace must know the number of a forward's outputs, their shapes and dtypes. They are noted when
-the forward runs eagerly: at the first call, and at the first call with new shapes.
+The trace must know the number, shapes and dtypes of a forward's outputs. They are noted when the
+forward runs eagerly: at the first call, and at the first call with new shapes.
 """
 
 from typing import NamedTuple
@@ -31,11 +31,11 @@ from minigrad.tape.variable import Variable, written_line
 
 
 class Unlearned(TraceError):
-    """A Function that has never run with such arguments: this call runs eagerly, and notes it."""
+    """A Function has not run with such arguments yet: this call runs eagerly, and notes them."""
 
 
 class NotedResult(NamedTuple):
-    """What is noted of one output of a forward."""
+    """Notes on one output of a forward."""
 
     shape: tuple
     dtype: object
@@ -45,7 +45,7 @@ class NotedResult(NamedTuple):
 class Notes:
     """What custom Functions returned: {call: (NotedResults, is_tuple, materializes, is_dirty)}.
 
-    A call is the class, shapes and dtypes of Variables, and the other arguments.
+    A call is identified by the class, the shapes and dtypes of Variables, and the other arguments.
     """
 
     def __init__(self):
@@ -64,7 +64,7 @@ class Notes:
         self.found[_call_key(cls, args)] = results, is_tuple, ctx.materializes, is_dirty
 
     def of(self, cls, args):
-        """What was noted of a call. Raises Unlearned if nothing was."""
+        """Return the notes on a call; raise Unlearned if there are none."""
         found = self.found.get(_call_key(cls, args))
         if found is None:
             raise Unlearned(f"{cls.__name__}.forward has not run with arguments like these")
@@ -93,7 +93,7 @@ class Contexts:
 
 
 def without_seen(i):
-    """The instruction; of a callback, one that reads only its arguments."""
+    """Return the instruction; for a callback, a copy that reads only its arguments."""
     if i.op != "callback":
         return i
     count = sum(x is _INPUT for x in i.attributes["call"].arguments)
@@ -101,7 +101,7 @@ def without_seen(i):
 
 
 class Callback:
-    """What forward and backward calls share. raised: the error of the last call.
+    """Base class of forward and backward calls. raised: the error of the last call.
 
     arguments: _INPUT stands for an input of the instruction; the others are constants.
     """
@@ -112,7 +112,7 @@ class Callback:
         self.raised = None
 
     def key(self):
-        """Equal for two callbacks that do the same."""
+        """Return a key that is equal for two callbacks that do the same."""
         constants = tuple(None if x is None else _argument_key(x) for x in self.arguments)
         return self.cls, self.method, constants
 
@@ -125,21 +125,21 @@ class Callback:
         return {"call": self, "error": lambda: self.raised}
 
     def of_call(self, contexts):
-        """The same callback with other contexts: those of the pullback."""
+        """Return the same callback with other contexts: the pullback's."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, contexts=contexts)
         return new
 
     def run(self, inputs, outputs):
-        """Calls the method on ndarrays over the program's memory, and writes the outputs."""
-        given = iter(inputs)  # its arguments come first, then the memory that it may see
+        """Call the method on copies of `inputs`; write its results to `outputs` (ndarrays)."""
+        given = iter(inputs)  # its arguments first, then the memory it may see
         arguments = [_own(next(given)) if x is _INPUT else x for x in self.arguments]
         results = self.call(arguments)
         for array, y in zip(outputs, results, strict=True):
             array[...] = 0 if y is None else values(y.array)
 
     def call(self, arguments):
-        """Runs the method; returns a Variable, or None for zeros, per output."""
+        """Run the method; return a Variable, or None for zeros, per output."""
         raise NotImplementedError
 
 
@@ -147,12 +147,12 @@ _INPUT = object()
 
 
 def _own(array):
-    """A copy of the program's memory, as a Function may keep what it gets."""
+    """Copy the program's memory into a Variable, because a Function may keep what it gets."""
     return Variable(cpu.from_numpy(array, as_dtype(array.dtype.name)))
 
 
 class ForwardCall(Callback):
-    """A forward. number: of its ctx in contexts; wanted: a NotedResult per output."""
+    """A forward. number: the key of its ctx in contexts; wanted: a NotedResult per output."""
 
     def __init__(self, cls, arguments, needs, wanted, number, contexts):
         super().__init__(cls, "forward", arguments)
@@ -209,7 +209,7 @@ DIRTY = "write out of place, or call the Function outside the step"
 class BackwardCall(Callback):
     """A backward. arguments: dys, then saved values if the forward is a part of the program.
 
-    number: of the ctx in contexts; None if the forward was traced, and `ctx` is its ctx. wanted:
+    number: the key of the ctx in contexts; None if the forward was traced into `ctx`. wanted:
     (shape, dtype, device) or None per argument of forward; targets: arguments with a gradient.
     """
 
@@ -245,7 +245,7 @@ class BackwardCall(Callback):
 
 
 class Mark:
-    """A position in a trace to return to, unless anything but instructions was added since."""
+    """A position in a trace to roll back to, unless more than instructions was added since."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -258,7 +258,7 @@ class Mark:
         return versions, len(trace.grads), len(trace.changed), len(trace.actions)
 
     def go_back(self, error):
-        """Drops what was recorded since, if this refusal alone ended it. Returns whether it did."""
+        """Drop what was recorded since, if only this refusal ended it; return whether it did."""
         trace = self.trace
         is_refusal = isinstance(error, TraceError) and trace.failure is error
         if not is_refusal or isinstance(error, OtherDevice) or self.rest != self._rest():
@@ -269,7 +269,7 @@ class Mark:
 
 
 def forward(trace, cls, ctx, args):
-    """What cls.forward returns: its operations are traced, or it becomes a callback."""
+    """Return what cls.forward returns: trace its operations, or make it a callback."""
     mark = Mark(trace)
     try:
         return cls.forward(ctx, *args)
@@ -299,7 +299,7 @@ def forward(trace, cls, ctx, args):
 
 
 def backward(trace, plan, dys, saved):
-    """The gradients of a Function's backward, which is traced or becomes a callback."""
+    """Return the gradients of a Function's backward: trace it, or make it a callback."""
     ctx = plan.ctx
     if not hasattr(ctx, "callback"):
         mark = Mark(trace)
@@ -320,7 +320,7 @@ def backward(trace, plan, dys, saved):
 
 
 def _call_back(trace, call, inputs, outputs):
-    """Appends the instruction."""
+    """Append the callback instruction."""
     inputs = [device_of(a).contiguous(a) for a in inputs]
     trace.append("callback", inputs, outputs, call.attributes())
     seen = tuple(whole(v) for v in trace.written)  # Python may look at what was written outside

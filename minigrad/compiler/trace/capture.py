@@ -1,4 +1,4 @@
-"""Runs a function once under the trace: its Recording, its results and its side effects."""
+"""A run of a function under the trace: its Recording, its results and its side effects."""
 
 import gc
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ class GradEffect:
     leaf: the Variable, or None if it is the argument number `argument`. before: its `.grad` when
     the step was traced. is_read: whether the program touches the memory of `before`, so that each
     call needs that very object in `.grad`. after: None for no gradient, or a StepOutput: 'captured'
-    with `before` itself if it was only written in place. is_set: the step sets `.grad` before it
-    reads it, so that nothing depends on the old one; `before` is None then.
+    with `before` itself if it was only written in place. is_set: whether the step sets `.grad`
+    before reading it, so that nothing depends on the old one; `before` is then None.
     """
 
     leaf: Variable | None
@@ -38,7 +38,7 @@ class GradEffect:
 
     @property
     def was_none(self):
-        """Whether there was no gradient when the step began."""
+        """Whether `.grad` was None when the step began."""
         return self.before is None
 
     @property
@@ -58,14 +58,14 @@ class Capture:
     grads: a GradEffect for each leaf whose `.grad` the step read or set.
     variables: the Variables among the arguments, in order.
     written: {captured or argument Value: how many versions one call counts}.
-    actions: [(function, 'before' or 'after')]: work of the host around each run.
-    idle: [(Value, offset, size)]: parts of flat gradient buffers that nobody reads afterwards.
+    actions: [(function, 'before' or 'after')]: host work around each run.
+    idle: [(Value, offset, size)]: parts of flat gradient buffers that are never read afterwards.
     random_count: how far the default generator's counter advances.
     made: [(weak reference to an Array that the trace made, its Value)].
     device: the name of the device that it was traced for.
     link: the plan of the node that its results get, or None; see `pullback`.
     cells: {(NumberRow, dtype)} of the numbers that it reads; see `numbers`.
-    contexts: of custom Functions that the program calls, or None; see `callbacks`.
+    contexts: the Contexts of custom Functions that the program calls, or None; see `callbacks`.
     flags: {number of a Variable among the arguments: the requires_grad that the step sets}.
     """
 
@@ -86,30 +86,30 @@ class Capture:
     flags: dict = field(default_factory=dict)
 
     def kept(self):
-        """[(weak reference to an Array, its Value)] of Arrays that outlive the trace.
+        """Return [(weak reference to an Array, its Value)] of Arrays that outlive the trace.
 
-        A value that the step returns counts, too, if the step also keeps it.
+        A value that the step both returns and keeps is included.
         """
         return [pair for pair in self.made if pair[0]() is not None] if _alive(self.made) else []
 
     def escaped(self):
-        """The TraceError of values that outlive the trace, or None."""
+        """Return the TraceError of values that outlive the trace, or None."""
         kept = self.kept()
         return escaped_error([value for _, value in kept]) if kept else None
 
 
 def _alive(found):
-    """The second of each pair whose weak reference is alive after garbage collection."""
+    """Return the second of each pair whose weak reference survives garbage collection."""
     if any(reference() is not None for reference, _ in found):
-        gc.collect()  # what only a cycle holds is not kept
+        gc.collect()  # what is held only by a cycle is not kept
     return [value for reference, value in found if reference() is not None]
 
 
 def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None, notes=None):
-    """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
+    """Run function(*args, **kwargs) without computing; return what it would do: a Capture.
 
-    What the call changes is put back: `.grad`, versions, the generator. No memory is touched; only
-    missing state of an optimizer is made.
+    All changes of the call are undone: `.grad`, versions, the generator. No memory is touched; only
+    missing optimizer state is created.
 
     Args:
         donated: the Variables among the arguments whose memory the step may take over.
@@ -143,7 +143,7 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
 
 
 def _passed_on(trace, found):
-    """The argument Values that the step returns as they are, or keeps for backward."""
+    """Return the argument Values that the step returns as they are, or keeps for backward."""
     outputs = [o for o in outputs_of(found.structure) if o.kind == "argument"]
     returned = {trace.value_of(found.variables[o.index].array.storage) for o in outputs}
     return returned.union(() if found.link is None else found.link.kept)
@@ -202,7 +202,7 @@ class _Results:
         self.shown = set()  # captured Values that the step returns
 
     def output(self, variable, is_gradient=False):
-        """The StepOutput of a Variable that the step returns or leaves as a gradient."""
+        """Return the StepOutput of a Variable that the step returns or leaves as a gradient."""
         k = self.argument_of.get(id(variable))
         if k is not None:
             return StepOutput("argument", k)
@@ -220,7 +220,7 @@ class _Results:
             found = self.index_of[key] = len(self.refs)
             if is_linked:
                 self.roots[found] = variable
-            self.held.append(array)  # no other object may get its id
+            self.held.append(array)  # so that its id is not reused
             self.refs.append(self._whole(array))
         is_number = getattr(variable, "is_number", False)
         is_inferred = type(variable) is InferenceVariable
@@ -234,7 +234,7 @@ class _Results:
         return self.trace.ref(self.trace.convert(array, array.dtype))
 
     def grad_effects(self):
-        """A GradEffect for each leaf that outlives the step and whose `.grad` was read or set."""
+        """Return a GradEffect per leaf that outlives the step and had its `.grad` read or set."""
         effects = []
         for reference, before, is_set in list(self.trace.grads.values()):
             leaf = reference()
@@ -249,7 +249,7 @@ class _Results:
 
 
 def _flags(trace, variables):
-    """{number of an argument: its requires_grad} for leaves whose flag the step has set."""
+    """Return {argument index: requires_grad} of leaves whose flag the step has set."""
     found = {}
     for reference, node, before, _ in trace.changed:
         for k, v in enumerate(variables):
@@ -259,7 +259,7 @@ def _flags(trace, variables):
 
 
 def _placed(trace):
-    """The actions of the host, each placed before or after the program."""
+    """Return the host actions, each placed before or after the program."""
     placed = []
     for action, arrays, position, place in trace.actions:
         values = {trace.value_of(array.storage) for array in arrays}
@@ -281,11 +281,11 @@ PRESENT: Any = object()  # stands for any gradient: it must exist, but can diffe
 
 
 def settle(found):
-    """Replaces gradients of a Capture that can be other objects at the next call by PRESENT.
+    """Replace gradients of a Capture that may be other objects at the next call by PRESENT.
 
-    A call finds a gradient that the step replaces or adds to through its leaf, so that no trace
-    keeps it. A slice of a flat buffer stays the same object, and a guard checks that. Returns
-    {Value whose memory is found through a leaf: number of its GradEffect}.
+    A call reaches a gradient that the step replaces or adds to through its leaf, so that no trace
+    holds it. A slice of a flat buffer stays the same object; a guard checks that. Return
+    {Value whose memory is reached through a leaf: index of its GradEffect}.
     """
     returned = [o.variable for o in outputs_of(found.structure) if o.kind == "captured"]
     captured = {id(v.storage): v for v in found.recording.values("captured")}
@@ -308,7 +308,7 @@ def settle(found):
 
 
 def _idle(trace, grads, variables, shown):
-    """Slices of flat gradient buffers whose parameters have no gradient before or after.
+    """Return slices of flat gradient buffers whose parameters have no gradient before or after.
 
     shown: Values that the step returns, whose slices the caller can read.
     """

@@ -1,9 +1,9 @@
-"""Donated arguments: their memory goes to the step, and every later use of them raises.
+"""Donated arguments: the step takes over their memory, and every later use of them raises.
 
 A Storage that has lost its memory changes its class to `Donated`. Views, detached Variables and
 values saved for backward ask the Storage for its Buffer, and so raise as well. A copy-on-write
-clone is another Storage over the same Buffer and stays valid: a Buffer that others own or look at
-is copied before it is handed over.
+clone is another Storage over the same Buffer and stays valid: a Buffer that is shared or pinned is
+copied before it is handed over.
 """
 
 from minigrad.arguments import short
@@ -33,7 +33,7 @@ class Donated(Array):
 
 
 def donated_error(storage):
-    """The error of a use of donated memory."""
+    """Return the error for a use of donated memory."""
     taker, place, _ = storage.written_at
     return DonatedError(
         f"a value was used whose memory has been donated to the compiled step '{taker}'",
@@ -46,9 +46,9 @@ def donated_error(storage):
 
 @uninterrupted
 def spend(storage, taker, place, owner=None):
-    """Takes a Storage's memory away and releases it, unless `owner`, an Array, takes it over.
+    """Take a Storage's memory away; release it, unless `owner`, an Array, takes it over.
 
-    Memory that NumPy looks at stays as long as NumPy holds the Storage.
+    Memory that NumPy views stays as long as NumPy holds the Storage.
     """
     buffer = storage.buffer
     if owner is None and buffer.pins:
@@ -66,7 +66,7 @@ def spend(storage, taker, place, owner=None):
 
 @uninterrupted
 def moved(storage, taker, place):
-    """A new Storage over the memory of a donated one, which is spent."""
+    """Move a donated Storage's memory to a new Storage; spend the old one."""
     new = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat
     spend(storage, taker, place, new)
@@ -74,7 +74,7 @@ def moved(storage, taker, place):
 
 
 def _like(storage, buffer, shape):
-    """An Array over a Buffer, with the size and dtype of a Storage."""
+    """Return an Array over a Buffer, with the size and dtype of a Storage."""
     new = fresh(buffer, shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat or storage.device == "cpu"
     return new
@@ -82,7 +82,7 @@ def _like(storage, buffer, shape):
 
 @uninterrupted
 def claimed(storage, copy_buffer, copies, index):
-    """None if the step may overwrite a Storage's memory, else an Array over a copy of it.
+    """Return None if the step may overwrite a Storage's memory, else an Array over a copy.
 
     copies: {index of the argument Value: how often it had to be copied}.
     """
@@ -95,7 +95,7 @@ def claimed(storage, copy_buffer, copies, index):
 
 @uninterrupted
 def taken(storage, copy, shape, taker, place):
-    """The Array of a result that was written to donated memory, or to its `copy`."""
+    """Return the Array of a result that was written to donated memory, or to its `copy`."""
     if copy is None:
         copy = _like(storage, storage.buffer, shape)
         spend(storage, taker, place, copy)
@@ -106,7 +106,7 @@ def taken(storage, copy, shape, taker, place):
 
 
 def check_member(member, described):
-    """Raises if a Variable cannot be donated. described: the Description that it belongs to."""
+    """Raise if a Variable cannot be donated. described: the Description it belongs to."""
     x, storage = member.variable, member.array.storage
     what = f"donate: {member.where}"
     if isinstance(x, (Parameter, Buffer)):
@@ -137,7 +137,7 @@ def check_member(member, described):
 
 
 def members_of(described, donate, names):
-    """The Members in the arguments that `donate` names by position or name."""
+    """Return the Members in the arguments that `donate` selects by position or name."""
     found = []
     for which in donate:
         if isinstance(which, int):
@@ -169,7 +169,7 @@ def _is_below(where, prefix):
 
 
 def replaced(tree, function):
-    """A tree of results with function(variable) in the place of each Variable."""
+    """Replace each Variable in a tree of results by function(variable)."""
     if isinstance(tree, Variable):
         return function(tree)
     if isinstance(tree, dict):
@@ -186,9 +186,9 @@ def replaced(tree, function):
 
 
 def after_eager(result, storages, taker, place):
-    """The result of a step that ran eagerly; its donated Storages are spent.
+    """Spend the donated Storages of a step that ran eagerly, and return its result.
 
-    A result that shows donated memory (x.add_(y); return x) gets it.
+    A result over donated memory (x.add_(y); return x) takes it over.
     """
     new = {}
 
@@ -212,11 +212,11 @@ def after_eager(result, storages, taker, place):
 
 
 def unused_error(unused, results, why=""):
-    """The error of donations that no result can use.
+    """Return the error for donations that no result can use.
 
     Args:
         unused: Members. results: Refs of what the step returns. why: the planner's reason why no
-            result of the first one's size and dtype could take its memory, if there is one.
+            result of the first one's size and dtype could take its memory, if any.
     """
     made = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results) or "none"
     first = unused[0]
@@ -237,7 +237,7 @@ def unused_error(unused, results, why=""):
 
 
 def checked(donate, step):
-    """Positions and names to donate, as a tuple; raises if the function has no such argument."""
+    """Return positions and names to donate as a tuple; raise if there is no such argument."""
     try:
         donate = (donate,) if isinstance(donate, str) else tuple(donate)
     except TypeError:  # one position, or nothing that could be one

@@ -1,4 +1,4 @@
-"""The function that `mg.compile` is given: its checks and its signature."""
+"""Checks and signature of the function passed to `mg.compile`."""
 
 import inspect
 import weakref
@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentTypeError
 
 
 def check_function(function):
-    """Raises unless the argument is a function that runs to its end in one call."""
+    """Raise unless the argument is a function that runs to its end in one call."""
     if isinstance(function, (classmethod, staticmethod)):
         kind = type(function).__name__
         raise ArgumentTypeError(
@@ -37,7 +37,7 @@ def check_function(function):
 
 
 def signature_of(function):
-    """(names of the positional parameters, whether it takes any keywords): for `Description`."""
+    """Return (names of positional parameters, whether it has **kwargs), for `Description`."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a builtin
@@ -50,6 +50,6 @@ def signature_of(function):
 
 
 def weakly(method):
-    """A bound method that does not keep its object alive, for the object itself to hold."""
+    """Wrap a bound method weakly, so that its own object can hold it without a cycle."""
     found: Any = weakref.WeakMethod(method)
     return lambda *arguments: found()(*arguments)

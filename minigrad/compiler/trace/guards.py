@@ -1,10 +1,10 @@
 """The guards of a trace: the arguments of a call, described and checked.
 
-A `Description` walks the arguments once. It makes a key to compare, the checks as lines of Python
-for the specialised wrapper (see `wrapper`), and facts in words for the warning about retracing.
+A `Description` walks the arguments once. It makes a key to compare, checks as lines of Python for
+the specialised wrapper (see `wrapper`), and facts in words for the warning about retracing.
 
 - Tuples, lists and dicts: by type, length and keys.
-- Variables: by shape, strides, dtype, device, requires_grad, and which of them share memory.
+- Variables: by shape, strides, dtype, device, requires_grad, and shared memory.
 - Numbers, strings, None, enums, dtypes, slices, ranges and sets of such values: by value.
 - Everything else (Modules, Parameters, optimizers, functions): by identity.
 - NumPy arrays and iterators are refused: a trace would freeze the first, use up the second.
@@ -30,7 +30,7 @@ SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # equal values are one
 EQUAL = (int, Count, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
 NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # a run may read them
-SEEN = (*NUMBERS, bool)  # what is guarded when a function finds it outside
+SEEN = (*NUMBERS, bool)  # outside values that are guarded
 DEEPEST = 50  # levels of nested arguments
 
 
@@ -51,7 +51,7 @@ class Identity:
 
 
 def value_key(x):
-    """A key that is equal for equal plain values: -0.0 is not 0.0, 1 is not 1.0, NaN is NaN."""
+    """Return a key that is equal for equal plain values: 0.0 != -0.0, 1 != 1.0, NaN == NaN."""
     if isinstance(x, float):
         return type(x), x.hex()
     if isinstance(x, complex):
@@ -66,7 +66,7 @@ def value_key(x):
 
 
 def is_plain(x):
-    """Whether a value is compared by value."""
+    """Return whether x is compared by value."""
     if isinstance(x, (set, frozenset)):
         return all(map(is_plain, x))
     return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, (np.generic, np.dtype, Enum))
@@ -89,9 +89,9 @@ class Description:
 
     key: hashable. members: a Member per Variable, in order. lines: checks of `args` and `kwargs`
     that leave by `return MISS` and use the names in `scope`; they call the Variable of each member
-    v0, v1, ... and its Array x0, x1, ... facts: {(where, what): value}. identities: of the objects.
-    numbers: {where: value}; moving: {where: local name} of numbers that are not compared; outside:
-    {where: OutsideValue} of such numbers beside the arguments; see `numbers`.
+    v0, v1, ... and its Array x0, x1, ... facts: {(where, what): value}. identities: an Identity per
+    object. numbers: {where: value}; moving: {where: local name} of numbers that are not compared;
+    outside: {where: OutsideValue} of such numbers outside the arguments; see `numbers`.
     """
 
     def __init__(self, args, kwargs, names=(), is_open=False, moving=(), outside=()):
@@ -174,7 +174,7 @@ class Description:
             self._object(x, name, where)
 
     def _outside(self, place):
-        """A number that the function finds outside; see `surroundings`."""
+        """Add a number that the function reads from outside; see `surroundings`."""
         value, where = place.get(), place.where
         if type(value) not in SEEN:
             return
@@ -290,7 +290,7 @@ class Description:
         )
 
     def _sharing(self):
-        """Groups the members by Storage; checks the distances between those of one group."""
+        """Group the members by Storage; check relative offsets within each group."""
         found = {}
         for member in self.members:
             found.setdefault(id(member.array.storage), []).append(member)

@@ -1,9 +1,9 @@
 """Python numbers that change from call to call: each run reads them, as it would a Variable.
 
-Initially, a number among the arguments is guarded by value. When it comes with a second value, as a
-learning rate or a temperature does, the step is traced with a `Number` in its place, which computes
-like the number and records how. Each call of the program then computes the same in Python, and
-writes what formulas read into memory of one element.
+Initially, a number among the arguments is guarded by value. When a second value arrives, as for a
+learning rate or a temperature, the step is traced with a `Number` instead, which computes like the
+number and records how. Each call of the program then repeats the computation in Python, and writes
+what formulas read into one-element memory.
 
 What Python decides by a number (`if t < 100`, a size, an index, `math.exp(t)`) is guarded by its
 outcome: another outcome needs another program.
@@ -33,20 +33,20 @@ SIGNS = {
     operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
     operator.eq: "==", operator.ne: "!=",
 }  # fmt: skip
-SHOWN = {"dtype", "ndim", "shape", "size", "itemsize", "strides"}  # equal for all values of a type
+SHOWN = {"dtype", "ndim", "shape", "size", "itemsize", "strides"}  # same for all values of a type
 
 
 def is_number(x):
-    """Whether a run can read a value from memory: a float, or an int that fits into int64."""
+    """Return whether a run can read x from memory: a float, or an int in int64's range."""
     if not isinstance(x, KINDS) or isinstance(x, (bool, RunTimeNumber)):
         return False
     return not isinstance(x, (int, np.integer)) or -(2**63) <= x < 2**63
 
 
 class NumberRow:
-    """How a number is computed: a function of NumberRows and constants. None: it is an argument.
+    """How a number is computed: a function of NumberRows and constants; None for an argument.
 
-    A compiled function makes each NumberRow once, so that its memory stays the same.
+    A compiled function creates each NumberRow once, so that its memory stays the same.
     """
 
     __slots__ = ("arguments", "cells", "function", "where")
@@ -56,7 +56,7 @@ class NumberRow:
         self.cells = {}
 
     def cell(self, dtype):
-        """The Array () of a dtype that the program reads, and the ctypes cell that writes it."""
+        """Return the 0-d Array that the program reads, and the ctypes cell that writes it."""
         found = self.cells.get(dtype)
         if found is None:
             # adopted memory counts as NumPy's, which may be written at any time: graphs keep copies
@@ -65,11 +65,11 @@ class NumberRow:
         return found
 
     def name(self):
-        """In words: the arguments that it is computed from."""
+        """Return the arguments that it is computed from, in words."""
         return ", ".join(sorted(leaf.where for leaf in self.leaves()))
 
     def leaves(self):
-        """The arguments that it is computed from."""
+        """Return the arguments that it is computed from."""
         if self.function is None:
             return {self}
         rows = [x for x in self.arguments if type(x) is NumberRow]
@@ -77,9 +77,9 @@ class NumberRow:
 
 
 class NumberPlaces:
-    """Which of the numbers that a compiled function gets have changed between calls.
+    """Which number arguments of a compiled function have changed between calls.
 
-    moving: the places of those; fixed: places where tracing with a Number has failed.
+    moving: their places; fixed: places where tracing with a Number has failed.
     """
 
     def __init__(self):
@@ -87,7 +87,7 @@ class NumberPlaces:
         self._last, self._rows = {}, {}
 
     def learn(self, numbers):
-        """Notes the numbers of a call, {where: value}; returns whether another one moves now."""
+        """Note the numbers of a call, {where: value}; return whether more of them move now."""
         before = len(self.moving)
         for where, value in numbers.items():
             key = value_key(value)
@@ -96,11 +96,11 @@ class NumberPlaces:
         return len(self.moving) > before
 
     def wanted(self):
-        """The places of the numbers that each run has to read."""
+        """Return the places of the numbers that each run has to read."""
         return self.moving - self.fixed
 
     def row(self, function, arguments, where=""):
-        """The NumberRow of a computation."""
+        """Return the NumberRow of a computation."""
         parts = tuple(x if type(x) is NumberRow else value_key(x) for x in arguments)
         key = function, parts, where
         found = self._rows.get(key)
@@ -112,8 +112,8 @@ class NumberPlaces:
 class RunNumbers:
     """The numbers of one trace.
 
-    cells: {(NumberRow, dtype)} that the program reads; guards: {NumberRow: its value while tracing,
-    to compare}; kinds: {NumberRow: its type while tracing}.
+    cells: {(NumberRow, dtype)} that the program reads; guards: {NumberRow: its traced value, to
+    compare}; kinds: {NumberRow: its traced type}.
     """
 
     def __init__(self, places):
@@ -122,11 +122,11 @@ class RunNumbers:
         self._alive = []
 
     def argument(self, value, where):
-        """The Number in the place of an argument."""
+        """Return the Number that replaces an argument."""
         return self._made(self.places.row(None, (type(value),), where), value)
 
     def computed(self, function, arguments):
-        """function(*arguments) with Numbers among them: a Number, or a plain value with a guard."""
+        """Apply a function to Numbers; return a Number, or a plain value with a guard."""
         value = function(*(x._value if type(x) is Number else x for x in arguments))
         if not all(type(x) is Number or is_plain(x) for x in arguments):
             for x in arguments:  # an ndarray is among them, say
@@ -151,7 +151,7 @@ class RunNumbers:
         return number
 
     def decided(self, function, arguments):
-        """function(*arguments) as a plain value, with a guard; arguments: plain values, Numbers."""
+        """Return function(*arguments) as a plain value with a guard; arguments may be Numbers."""
         row = self._row(function, arguments)
         self.guards[row] = value = function(
             *(x._value if type(x) is Number else x for x in arguments)
@@ -159,22 +159,22 @@ class RunNumbers:
         return value
 
     def fixed(self, number):
-        """The value of a Number, with a guard."""
+        """Return the value of a Number, and guard it."""
         self.guards[number._row] = number._value
         return number._value
 
     def array(self, number, real):
-        """The Array () that a program reads for a Number. real: the dtype for floats."""
+        """Return the 0-d Array that a program reads for a Number. real: the dtype for floats."""
         dtype = real if isinstance(number._value, (float, np.floating)) else int64
         self.cells[number._row, dtype] = None
         return number._row.cell(dtype)[0]
 
     def deciding(self):
-        """The arguments whose values have decided something."""
+        """Return the arguments whose values have decided something."""
         return {leaf for row in self.guards for leaf in row.leaves()}
 
     def let_go(self):
-        """Raises if a Number outlives its trace: later calls would not renew it."""
+        """Raise if a Number outlives its trace: later calls would not renew it."""
         alive = [r for r in self._alive if r() is not None]
         if alive:
             gc.collect()
@@ -188,13 +188,13 @@ class RunNumbers:
                     )
 
     def key(self):
-        """The guards as a part of the trace's key, beside the Description."""
+        """Return the guards as a part of the trace's key, in addition to the Description."""
         return frozenset((row, value_key(value)) for row, value in self.guards.items())
 
     # -- the text of a wrapper -----------------------------------------------------------------
 
     def lines(self, cells, names, outside, constant):
-        """(lines that compute, and leave by `return MISS` at a guard; lines that write memory).
+        """Return (lines that compute, with guards that `return MISS`; lines that write memory).
 
         cells: what the program reads; names: {where: the local name of an argument}; outside:
         {where: OutsideValue}; constant(x): a name for an object.
@@ -259,7 +259,7 @@ def _computing(function, is_turned=False):
 
 
 def _deciding(function):
-    """A method whose result is guarded, and not the number itself."""
+    """Return a method that guards its result instead of the number itself."""
 
     def method(self, *others):
         if not self._is_live() or not all(map(is_plain, others)):
@@ -276,9 +276,8 @@ def _item(x):
 class Number(RunTimeNumber):
     """Stands for a Python number while a step is traced.
 
-    Its `__class__` is that of the number, so that isinstance takes it for one. Results of
-    arithmetic and of NumPy's functions are Numbers, too. Any other code that reads the value gets
-    it, and the value is guarded then.
+    Its `__class__` is the number's class, so that isinstance accepts it. Arithmetic and NumPy
+    ufuncs return Numbers. Any other code that reads the value gets it, which guards the value.
     """
 
     __slots__ = ("__weakref__", "_numbers", "_row", "_value")
@@ -289,7 +288,7 @@ class Number(RunTimeNumber):
     __class__ = property(lambda self: type(self._value))  # type: ignore[assignment]
 
     def _is_live(self):
-        """Whether its trace is running."""
+        """Return whether its trace is running."""
         return seams.effects.is_tracing and seams.effects.numbers is self._numbers
 
     def _fixed(self):
@@ -333,7 +332,7 @@ for _name, _function in {
 
 
 def without_numbers(x) -> Any:
-    """The value with plain numbers in the place of Numbers, which are guarded then."""
+    """Replace Numbers in a value by plain numbers, and guard them."""
     if type(x) is Number:
         return x._fixed()
     if type(x) is tuple and any(isinstance(y, (Number, tuple)) for y in x):

@@ -1,12 +1,12 @@
 """A compiled function as one node of the graph: what it keeps, and its backward pass as a program.
 
-If a traced function returns Variables that carry a graph, that graph is differentiated at once, in
-the same trace, with placeholders for the upstream gradients. This makes a second recording, the
-**pullback**: it reads upstream gradients and values of the function, and returns gradients of the
-function's inputs. The values of the function that it reads are **kept**: they become results of the
-function's program, too.
+If a traced function returns Variables that carry a graph, the same trace goes on to differentiate
+that graph, with placeholders for the upstream gradients. This yields a second recording, the
+**pullback**: it reads upstream gradients and values of the function, and returns the gradients of
+the function's inputs. The values it reads are **kept**: they become additional results of the
+function's program.
 
-A call then returns Variables with one node, whose backward runs the pullback. The pullback is
+A call then returns Variables that share one node, whose backward runs the pullback. The pullback is
 compiled when backward first needs it.
 """
 
@@ -42,7 +42,7 @@ pullbacks = weakref.WeakSet()  # all of them: a forked child renews their locks
 
 
 def is_whole(node):
-    """Whether a graph can still be differentiated: backward has freed no node of it."""
+    """Return whether backward has freed no node of a graph, so that it can be differentiated."""
     seen, stack = {node}, [node]
     while stack:
         node = stack.pop()
@@ -56,12 +56,12 @@ def is_whole(node):
 
 
 def carries_graph(x):
-    """Whether the caller can differentiate this Variable."""
+    """Return whether the caller can differentiate this Variable."""
     return x.node is not None and x._requires_grad and is_whole(x.node)
 
 
 def without_freed_graphs(out, *arguments):
-    """The results of an eager call without graphs that backward has freed, as after a program.
+    """Detach results of an eager call whose graph was freed, as a program does; return them.
 
     Variables among the arguments stay as they are.
     """
@@ -81,10 +81,10 @@ def without_freed_graphs(out, *arguments):
 class Link(Plan):
     """The plan of the node that a call of a compiled function makes; see `tape.node.Node`.
 
-    outputs: the numbers of the results that carry the graph. edges: for each input that takes a
-    gradient, the number of the Variable among the arguments, or the leaf itself. kept: for each
-    kept value, the number of the result, or the Value of an argument or of captured memory.
-    pullbacks: {positions of outputs: Pullback}: of all outputs, and of each alone. error: the
+    outputs: indices of the results that carry the graph. edges: for each input that takes a
+    gradient, the index of the Variable among the arguments, or the leaf itself. kept: for each
+    kept value, the index of the result, or the Value of an argument or of captured memory.
+    pullbacks: {positions of outputs: Pullback}: for all outputs, and for each alone. error: the
     GradientError that tracing the pullback raised, or None.
     """
 
@@ -97,13 +97,13 @@ class Link(Plan):
 
     @property
     def results(self):
-        """The numbers of the results that are kept."""
+        """The indices of the results that are kept."""
         return [k for k in self.kept if isinstance(k, int)]
 
     def attach(self, variables, edges, kept, drawn):
-        """Gives the results of one call their node.
+        """Attach a node to the results of one call.
 
-        drawn: seed and counter when the call began, and the contexts of custom Functions.
+        drawn: seed and counter at the start of the call, and the contexts of custom Functions.
         """
         node = Node(self, edges, kept, tuple([a.version for a in kept]), None, drawn)
         made = [node]
@@ -118,7 +118,7 @@ class Link(Plan):
                 span.add(node)
 
     def backward(self, node, dy):
-        """The gradients, of first order: runs the pullback of the outputs that got one."""
+        """Return first-order gradients: run the pullback for the outputs that got a gradient."""
         if seams.effects.is_tracing:
             raise seams.effects.failed_by(
                 TraceError(
@@ -141,7 +141,7 @@ class Link(Plan):
         return grads
 
     def backward_graph(self, node, dy):
-        """The gradients; differentiating them raises."""
+        """Return gradients that raise when they are differentiated."""
         grads = self.backward(node, _arrays(dy))
         makers = [g for part in dy.parts.values() for g in part] if isinstance(dy, Pack) else [dy]
         return [
@@ -165,7 +165,7 @@ def _arrays(dy):
 
 
 def _sums(dy):
-    """{output: its gradient}, in ascending order of outputs."""
+    """Return {output: its summed gradient}, in ascending order of outputs."""
     if not isinstance(dy, Pack):
         return {0: dy}
     found = {}
@@ -187,14 +187,14 @@ class LinkOperand:
 
 
 class Pullback:
-    """A program from upstream gradients and kept values to gradients, which a Wrapper can run.
+    """A program that maps upstream gradients and kept values to gradients; a Wrapper runs it.
 
     Args:
-        name: of the compiled function.
-        capture: what was traced: its results are the gradients.
-        outputs: how many upstream gradients come first among its arguments.
-        kept: the numbers of the kept values that come after them.
-        targets: for each result, the number of its edge.
+        name: the name of the pullback.
+        capture: what was traced; its results are the gradients.
+        outputs: the number of upstream gradients, which are its first arguments.
+        kept: the indices of the kept values that follow them.
+        targets: for each result, the index of its edge.
     """
 
     modes, default, function, numbers = None, None, None, None
@@ -225,7 +225,7 @@ class Pullback:
         pullbacks.add(self)
 
     def __call__(self, dys, node):
-        """The gradients of the edges of a call's node: Arrays, or None."""
+        """Return the gradients of the edges of a call's node: Arrays, or None."""
         kept, drawn = node.kept, node.attributes
         operands = [device_of(g).contiguous(g) for g in dys] + [kept[k] for k in self.kept]
         with self._lock:
@@ -243,7 +243,7 @@ class Pullback:
 
 
 def raise_failed(plan, status, *rest):
-    """Raises the error of a failed check of a pullback, or of a custom Function in it."""
+    """Raise the error of a check that failed in a pullback, or of a custom Function in it."""
     attributes = plan.checks[status - 1].attributes
     error = attributes["error"]()
     if "call" in attributes:
@@ -258,11 +258,11 @@ def raise_failed(plan, status, *rest):
 
 
 class Linker:
-    """Traces the backward pass of what a function returned.
+    """Traces the backward pass of a function's results.
 
     Args:
         trace: the Trace, which is still running.
-        name: of the function.
+        name: the name of the function.
         results: see `capture._Results`.
         new_capture: the class Capture.
     """
@@ -278,7 +278,7 @@ class Linker:
         self.edges, self.kept = {}, {}
 
     def link(self):
-        """The Link; kept values are added to the results."""
+        """Return the Link, and add the kept values to the results."""
         roots = self.results.roots
         outputs, every = tuple(roots), tuple(range(len(roots)))
         choices = [every] if len(every) == 1 else [every, *((k,) for k in every)]
@@ -291,7 +291,7 @@ class Linker:
             self._cut()
             self._written()
             self._all_leaves([x.node for x in roots.values()])
-        # forward reserves the random numbers that backward draws: it may run twice, or late
+        # forward reserves the random numbers for backward, which may run twice, or late
         self.trace.random_count = self.most_random
         kept = [self._source(v) for v in self.kept]
         edges = [k if leaf is None else leaf for k, leaf in self.edges.values()]
@@ -328,7 +328,7 @@ class Linker:
         return self._capture(dys, targets, refs)
 
     def _edge(self, leaf):
-        """The number of a leaf's edge, or None if the function itself made the leaf."""
+        """Return the index of a leaf's edge, or None if the function itself made the leaf."""
         k = self.argument_of.get(id(leaf))
         if k is None and type(leaf.array.storage.buffer) is TraceBuffer:
             return None
@@ -344,7 +344,7 @@ class Linker:
                     self._edge(leaf)
 
     def _result(self, g, refs, own):
-        """A gradient as a whole Value of its own."""
+        """Return a Ref to a gradient that covers a whole Value of its own; copy if needed."""
         ref = self.trace.ref(g)
         value = ref.value
         is_new = value not in own and value not in self.forward and value.is_temporary
@@ -394,17 +394,17 @@ class Linker:
         return Pullback(f"{self.name} backward", capture, len(dys), numbers, targets)
 
     def _cut(self):
-        """Removes what was recorded since the function returned, and returns it."""
+        """Remove and return the instructions recorded since the function returned."""
         instructions = [without_seen(i) for i in self.trace.instructions[self.start :]]
         del self.trace.instructions[self.start :]
         return instructions
 
     def _moved(self, i, arguments):
-        """An instruction of the trace as one of the pullback."""
+        """Return an instruction of the trace, rewritten to the pullback's arguments."""
         return i.with_refs(lambda r: r._replace(value=arguments.get(r.value, r.value)))
 
     def _written(self):
-        """{Value from outside: how many versions the pullback adds}; undoes the counting."""
+        """Return {outside Value: versions that the pullback adds}, and undo the counting."""
         found = {}
         for v, (storage, version, _) in self.trace.written.items():
             before = self.versions.get(v, version)
@@ -414,7 +414,7 @@ class Linker:
         return found
 
     def _source(self, value):
-        """Where a call finds a kept value."""
+        """Return where a call finds a kept value: an outside Value, or the index of a result."""
         if value.kind != TEMPORARY:
             assert value.kind != CONSTANT
             return value
@@ -427,7 +427,7 @@ class Linker:
 
 
 def kept_array(array, size, first):
-    """What is kept of memory from outside: `size` elements from element `first` of its Storage."""
+    """Return what is kept of outside memory: `size` elements from `first` of its Storage."""
     if array.size != size or not array.is_contiguous:
         array = array.storage.view((size,), (1,), first)
     return protected(array)

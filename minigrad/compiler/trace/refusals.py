@@ -76,9 +76,9 @@ WAYS = {  # the engine's function that the user's line called -> (what it is, wh
 
 
 def _entry():
-    """(the engine's function that the user's line called, the custom Function of that line).
+    """Return (the engine function that the user's line called, the custom Function of that line).
 
-    The second is the name of the `mg.Function` method that the line belongs to, or "".
+    The second is the name of the `mg.Function` method that contains the line, or "".
     """
     frame = sys._getframe(1)
     name = ""
@@ -99,7 +99,7 @@ def _entry():
 
 
 class OtherDevice(TraceError):
-    """A step met an array of another device than its trace's: it is traced again for `found`."""
+    """A step met an array on a device other than its trace's: it is retraced for `found`."""
 
     def __init__(self, found, wanted):
         super().__init__(
@@ -110,7 +110,7 @@ class OtherDevice(TraceError):
 
 
 def read_error(array, value, running):
-    """The error of reading elements while tracing.
+    """Return the error for reading elements while tracing.
 
     value: the Value of an Array without memory, or None. running: (name, place) of the op.
     """
@@ -134,7 +134,7 @@ def read_error(array, value, running):
 
 
 def outside_error(value):
-    """The error of using an Array without memory after its trace, or of reading its bytes."""
+    """Return the error for reading an Array without memory, or using it after its trace."""
     return TraceError(
         "a value that was made while a step was traced has no memory: it is a name in a program",
         f"{value.dtype}, {plural(value.size, 'element')}",
@@ -144,7 +144,7 @@ def outside_error(value):
 
 
 def kept_error(where):
-    """The error of an argument that the step keeps."""
+    """Return the error for an argument that the step keeps."""
     return TraceError(
         f"{where} is kept by the compiled step, where later calls would not renew it",
         fix="write it in place into an array from outside: self.last.copy_(x), or return it",
@@ -152,7 +152,7 @@ def kept_error(where):
 
 
 def change_error(variable, what):
-    """The error of giving a Variable from outside another node or requires_grad in a step."""
+    """Return the error for changing an outside Variable's node or requires_grad in a step."""
     return TraceError(
         f"{what}: the Variable lives on after the compiled step, and later calls would not do it",
         variable.describe(),
@@ -161,7 +161,7 @@ def change_error(variable, what):
 
 
 def of_write(owner, what):
-    """(wanted, fix) of the error of setting an attribute inside a step."""
+    """Return (wanted, fix) of the error for setting an attribute inside a step."""
     if isinstance(owner, Variable):
         fix = "do it outside the step"
     elif "training" in what:
@@ -175,7 +175,7 @@ def of_write(owner, what):
 
 
 def escaped_error(values):
-    """The error of values that are kept outside the step; it names the first."""
+    """Return the error for values that are kept outside the step; it names the first."""
     value = values[0]
     more = f" and {len(values) - 1} more" if len(values) > 1 else ""
     return TraceError(
@@ -190,7 +190,7 @@ def escaped_error(values):
 
 
 def between_error(place):
-    """The error of a schedule that steps between two uses of the learning rate."""
+    """Return the error for a schedule that steps between two uses of the learning rate."""
     return TraceError(
         "a schedule's step() between two uses of the learning rate in one compiled step",
         fix="call schedule.step() after the last optimizer.step(), or outside the step",
@@ -199,7 +199,7 @@ def between_error(place):
 
 
 def span_error():
-    """The error of a GradManager that begins or ends recording inside the step, not both."""
+    """Return the error for a GradManager that only begins or only ends inside the step."""
     return TraceError(
         "a GradManager begins to record inside a compiled step, or ends it there, but not both",
         fix="with gm: ... inside the step, or around it",
@@ -207,7 +207,7 @@ def span_error():
 
 
 def stop_error(op, name, attributes, line):
-    """The error of a check that failed while the program ran."""
+    """Return the error for a check that failed while the program ran."""
     if op == "wrap_index":
         n = attributes["n"]
         wanted = f"an index from {-n} to {n - 1}" if n else "no index, as the size is 0"

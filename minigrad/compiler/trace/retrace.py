@@ -1,4 +1,4 @@
-"""Retracing: whether a step still does the same, and why it is traced so often."""
+"""Retracing: check whether a step still does the same, and say why it is traced so often."""
 
 import math
 
@@ -11,8 +11,8 @@ from minigrad.errors import TraceError
 from minigrad.formulas.expression import Program
 from minigrad.tape.variable import Variable
 
-COSTLY = 0.1  # retraces that find an old program count if tracing takes this part of the time
-OFTEN = 5  # a step that is traced more often than this gets a warning that says why
+COSTLY = 0.1  # warn of retraces that find an old program if tracing takes this share of the time
+OFTEN = 5  # more traces than this cause a warning that says why
 STRANGERS = 10  # consecutive calls with new objects that cause a warning
 PASS_IT = "pass what changes as an argument: mg.variable(v), or keep it in an array and write it"
 CHOOSE = (
@@ -22,7 +22,7 @@ CHOOSE = (
 
 
 class Difference(Exception):
-    """What a `Comparison` found. what: a phrase; old, new: as text; line: where."""
+    """A difference found by a `Comparison`. what: a phrase; old, new: as text; line: where."""
 
     def __init__(self, what, old, new, line=""):
         super().__init__(what)
@@ -37,7 +37,7 @@ class Comparison:
         self.moving = {**old.moving, **new.moving}
 
     def difference(self):
-        """The first Difference, or None if they are the same program."""
+        """Return the first Difference, or None if they are the same program."""
         try:
             self._programs(self.old.recording, self.new.recording)
             self._effects()
@@ -115,14 +115,14 @@ class Comparison:
         self.pairs[old] = new
 
     def _place(self, value):
-        """Equal for the same memory from outside."""
+        """Return a key that is equal for the same outside memory."""
         if value.kind == ARGUMENT:
             return ARGUMENT, value.index
         if value in self.moving:
             return "grad", self.moving[value]
         return CAPTURED, id(value.storage)
 
-    # -- what it leaves behind -----------------------------------------------------------------
+    # -- effects -------------------------------------------------------------------------------
 
     def _effects(self):
         a, b = self.old, self.new
@@ -189,7 +189,7 @@ class Comparison:
 
 
 def _same_variable(old, new):
-    """Whether two captured Variables show the same memory; `capture.PRESENT` equals only itself."""
+    """Return whether two captured Variables view the same memory, or both are `PRESENT`."""
     if not isinstance(old, Variable) or not isinstance(new, Variable):
         return old is new
     a, b = old.array, new.array
@@ -225,7 +225,7 @@ def _named(value):
 
 
 def changed_error(name, found):
-    """The TraceError of a step that no longer does what it did when it was traced."""
+    """Return the TraceError of a step that no longer does what it did when traced."""
     got = f"{found.new}, and {found.old} when it was traced"
     if found.new == found.old:
         got = f"another {found.new} than when it was traced"
@@ -247,7 +247,7 @@ class Causes:
         self.strangers, self.objects = 0, []
 
     def stranger(self, name, objects):
-        """Notes a call with new objects (Identities); returns the warning when it is due.
+        """Note a call with new objects (Identities); return the warning when it is due.
 
         If such objects live no longer than the call, no program is ever made.
         """
@@ -259,26 +259,26 @@ class Causes:
         return f"{text}: {_cause((new[0].where, 'object'), [])}"
 
     def spent(self, began, ended):
-        """Notes how long a trace took."""
+        """Note how long a trace took."""
         self.strangers = 0
         self.since = began if self.since is None else self.since
         self.now, self.seconds = ended, self.seconds + ended - began
 
     def compiled(self, seconds):
-        """Leaves compilation out of the time: it says nothing about how often the step is used."""
+        """Exclude compilation from the elapsed time, which measures how often the step is used."""
         self.since = (self.since or 0.0) + seconds
 
     def are_costly(self):
-        """Whether tracing took over a tenth of the time since the first trace."""
+        """Return whether tracing took over a tenth of the time since the first trace."""
         return self.seconds > COSTLY * (self.now - (self.since or 0.0))
 
     def add(self, facts):
-        """Notes the facts of one trace: {(where, what): value}."""
+        """Note the facts of one trace: {(where, what): value}."""
         self.history.append(facts)
         del self.history[:-64]
 
     def sentence(self, name):
-        """The warning when it is due, or None: after OFTEN traces, then at each doubling."""
+        """Return the warning when due (after OFTEN traces, then at each doubling), or None."""
         n = len(self.history)
         if n <= max(OFTEN, 2 * self.warned):
             return None

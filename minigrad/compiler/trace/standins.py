@@ -1,8 +1,8 @@
-"""What a traced function gets in the place of its arguments: Variables without memory.
+"""Stand-ins: the Variables without memory that a traced function gets as arguments.
 
-So the trace detects a function that also reaches an argument's memory from outside (self.h), or
-that keeps an argument. The program knows an argument by its number alone: it runs with any slice
-of a data set.
+They let the trace detect a function that also captures an argument's memory (self.h), or that keeps
+an argument. The program identifies an argument only by its index: it runs with any slice of a data
+set.
 """
 
 import copy
@@ -20,7 +20,7 @@ from minigrad.tape.variable import Variable
 
 
 class StandInGroup:
-    """The members that show one Storage. low: the first element they show, from member 0's offset.
+    """The members over one Storage. low: their first element, relative to member 0's offset.
 
     base: the stand-in of that Storage. is_fixed: the members stand for themselves (Parameters).
     """
@@ -40,7 +40,7 @@ class StandInGroup:
         dtype = first.array.dtype
         buffer = StandInBuffer(self.size * dtype.itemsize, self.where, self.storage.device)
         self.base = Array(buffer, (self.size,), dtype)
-        self.base.is_flat = False  # keeps ops off their fast paths, which compute at once
+        self.base.is_flat = False  # keeps ops off their fast paths, which compute immediately
         self.start = start
 
     @property
@@ -48,17 +48,17 @@ class StandInGroup:
         return self.members[0].number
 
     def copied(self):
-        """A copy of all elements that the members show."""
+        """Return a copy of all elements that the members cover."""
         shown = self.members[0].array.storage.view((self.size,), (1,), self.start)
         return device_of(shown).convert(shown, shown.dtype)
 
     def forget(self):
-        """Lets go of the arguments of the traced call."""
+        """Release the arguments of the traced call."""
         if not self.is_fixed:
             self.storage = None
 
     def stand_in(self, member):
-        """A Variable in the place of a member."""
+        """Return a stand-in Variable for a member."""
         if self.is_fixed:
             return member.variable
         a, x = member.array, member.variable
@@ -73,7 +73,7 @@ class StandInGroup:
 
 
 def give_memory(array, source):
-    """Gives an Array that has no memory, or unwritten memory, the bytes of another."""
+    """Give an Array without memory, or with unwritten memory, the bytes of another."""
     array.buffer = source.buffer
     source.buffer.owners += 1
     array.is_flat = array.is_contiguous
@@ -120,11 +120,11 @@ class StandIns:
         return tree
 
     def of(self, members):
-        """The stand-ins of some Members."""
+        """Return the stand-ins of some Members."""
         return [self._made[id(m.variable)] for m in members]
 
     def check_leaves(self, found):
-        """Raises if backward inside the function reached an argument that carries a graph."""
+        """Raise if backward inside the function reached an argument that carries a graph."""
         members = [self.member_of[id(v)] for v in found.variables]
         for effect in found.grads:
             if effect.leaf is not None:
@@ -142,7 +142,7 @@ class StandIns:
                 )
 
     def check_unchanged(self):
-        """Raises if the function changed a list or dict among its arguments."""
+        """Raise if the function changed a list or dict among its arguments."""
         if _tokens((self.args, self.kwargs)) != self._before:
             raise TraceError(
                 "the compiled step changes a list or dict that is passed to it; a program changes "
@@ -151,7 +151,7 @@ class StandIns:
             )
 
     def let_go(self, is_first=False):
-        """Drops the stand-ins; raises if the function kept one, or a view of one.
+        """Drop the stand-ins; raise if the function kept one, or a view of one.
 
         A stand-in that the first call keeps gets a copy of the argument instead.
         """
@@ -160,7 +160,7 @@ class StandIns:
         for group in self.groups:
             group.base = None
         if any(reference() is not None for reference, _ in alive):
-            gc.collect()  # what only a cycle holds is not kept
+            gc.collect()  # what is held only by a cycle is not kept
             for reference, group in alive:
                 base = reference()
                 if base is not None and not is_first:
@@ -170,7 +170,7 @@ class StandIns:
 
 
 def _tokens(tree):
-    """The tree as a flat list of types, keys and ids of leaves."""
+    """Flatten a tree into a list of types, keys and ids of leaves."""
     found, stack = [], [tree]
     while stack:
         x = stack.pop()

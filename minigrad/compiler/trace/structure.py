@@ -17,8 +17,8 @@ class StepOutput(NamedTuple):
 
     kind: 'result' (number `index` of the recording's results), 'argument' (Variable number `index`
     among the arguments, the object itself) or 'captured' (`variable`, the object itself).
-    is_number: a result of one element that is returned as a Python number. is_inferred: it was
-    computed under `mg.inference()`. is_linked: it gets the node of the call.
+    is_number: whether a one-element result is returned as a Python number. is_inferred: whether it
+    was computed under `mg.inference()`. is_linked: whether it gets the node of the call.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class StepOutput(NamedTuple):
 
 
 def variables_of(*trees, kind: type = Variable):
-    """The Variables (or StepOutputs) in trees, in order, with repetitions."""
+    """Return the Variables (or StepOutputs) in trees, in order, with repetitions."""
     found, stack = [], list(reversed(trees))
     while stack:
         x = stack.pop()
@@ -44,7 +44,7 @@ def variables_of(*trees, kind: type = Variable):
 
 
 def mapped(tree, function, plain=lambda x: x) -> Any:
-    """The tree with function(leaf) for Variables and StepOutputs, plain(leaf) for others."""
+    """Map a tree: function(leaf) for Variables and StepOutputs, plain(leaf) for others."""
     if isinstance(tree, (Variable, StepOutput)):
         return function(tree)
     if type(tree) in (dict, OrderedDict):
@@ -64,5 +64,5 @@ def mapped(tree, function, plain=lambda x: x) -> Any:
 
 
 def outputs_of(tree):
-    """The StepOutputs in what a step returns."""
+    """Return the StepOutputs in what a step returns."""
     return variables_of(tree, kind=StepOutput)

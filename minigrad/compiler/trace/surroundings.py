@@ -1,13 +1,12 @@
-"""Numbers and bools that a compiled function finds in closures, globals and attributes.
+"""Numbers and bools that a compiled function reads from closures, globals and attributes.
 
-The function's code, and that of the user's functions and methods that it names, is searched for
-names, also with attributes and constant keys (`self.config.beta`, `config["rates"][0]`), that lead
-to numbers. Each call compares these as it compares numbers among the arguments; see `numbers`. A
-number that the code itself writes (`self.calls += 1`) is left out: what Python alone does happens
-only while tracing.
+The search covers the code of the function, and of the user's functions and methods that it names.
+It follows names, attributes and constant keys (`self.config.beta`, `config["rates"][0]`) that lead
+to numbers. Each call compares these like numbers among the arguments; see `numbers`. A number that
+the code itself writes (`self.calls += 1`) is left out: pure Python effects happen only while
+tracing.
 
-What loops and computed keys find in lists, dicts and sets, and whatever else a function may reach,
-is frozen.
+Everything else is frozen, including what loops and computed keys find in lists, dicts and sets.
 """
 
 import dis
@@ -27,16 +26,16 @@ ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platl
 
 
 class OutsideValue:
-    """Where a number is: a cell, or an entry of a list or dict (a module's or object's, too).
+    """The place of a number: a cell, or an entry of a list or dict (also of a `__dict__`).
 
-    where: in words; is_moving: whether it is known to change.
+    where: the place in words; is_moving: whether it is known to change.
     """
 
     def __init__(self, holder, key, where, is_moving=False):
         self.holder, self.key, self.where, self.is_moving = holder, key, where, is_moving
 
     def get(self):
-        """The present value, or None."""
+        """Return the current value, or None."""
         holder = self.holder
         try:
             return holder.cell_contents if type(holder) is CellType else holder[self.key]
@@ -44,14 +43,14 @@ class OutsideValue:
             return None
 
     def put(self, value):
-        """Writes the value without the engine noticing that an attribute is set."""
+        """Write the value without the engine noticing an attribute write."""
         if type(self.holder) is CellType:
             self.holder.cell_contents = value
         else:
             self.holder[self.key] = value
 
     def text(self, constant):
-        """An expression that reads the value; constant(x): a name for an object."""
+        """Return an expression that reads the value; constant(x): a name for an object."""
         name = constant(self.holder)
         if type(self.holder) is CellType:
             return f"{name}.cell_contents"
@@ -61,12 +60,12 @@ class OutsideValue:
 
 
 def has_entry(k):
-    """The length that a list needs to have an entry k."""
+    """Return the length that a list needs to have an entry k."""
     return k + 1 if k >= 0 else -k
 
 
 class replaced:
-    """A block in which Numbers replace the numbers outside. numbers: [(OutsideValue, Number)]."""
+    """Context manager that replaces outside numbers. numbers: [(OutsideValue, Number)]."""
 
     def __init__(self, numbers):
         self.numbers = numbers
@@ -85,7 +84,7 @@ class replaced:
 
 @functools.lru_cache(256)
 def _instructions(code):
-    """[(operation, its name or constant)] of bytecode, the same for all versions of Python."""
+    """Return [(operation, its name or constant)], the same for all versions of Python."""
     found = []
     for i in dis.get_instructions(code):
         op, name = i.opname, i.argval
@@ -110,11 +109,11 @@ class Walk:
         self.found, self.stored, self.seen = {}, set(), set()
 
     def outside(self):
-        """What was found, without what the code itself writes."""
+        """Return what was found, without what the code itself writes."""
         return [p for p in self.found.values() if p.key not in self.stored]
 
     def function(self, f, bound=None, arguments=()):
-        """Searches a function or method. bound: its first argument."""
+        """Search a function or method. bound: its first argument."""
         while isinstance(f, MethodType):
             f, bound = f.__func__, f.__self__
         if not isinstance(f, FunctionType):
@@ -129,7 +128,7 @@ class Walk:
         code = f.__code__
         cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
         if code.co_filename.startswith(ELSEWHERE) or is_ours(code.co_filename):
-            for cell in cells.values():  # a decorator's, for one: the decorated function
+            for cell in cells.values():  # such as a decorator's: the decorated function
                 content = OutsideValue(cell, "", "").get()
                 if isinstance(content, (FunctionType, MethodType)):
                     self.function(content)
@@ -170,7 +169,7 @@ class Walk:
             self._chain(value, place.key, instructions, k + 1)
 
     def _chain(self, x, words, instructions, k):
-        """Follows attributes and constant keys from an object on. words: the path to it."""
+        """Follow attributes and constant keys, starting at an object. words: the path to it."""
         while not isinstance(x, Variable):
             op, key = instructions[k]
             if op == "LOAD_ATTR":
@@ -207,7 +206,7 @@ class Surroundings:
         self.function, self._names = function, {}
 
     def places(self, args):
-        """The OutsideValues of a call with these positional arguments; names are unique."""
+        """Return the OutsideValues of a call with positional `args`, with unique names."""
         walk = Walk()
         if isinstance(self.function, FunctionType):
             walk.function(self.function, None, args)

@@ -1,7 +1,7 @@
 """The trace of a step: a device that records its calls as instructions, and the step's effects.
 
-Arrays made by the step have no memory: a `TraceBuffer` names the Value that they stand for. All
-other arrays are arguments of the step or captured; they are identified by their Storage.
+Arrays made by the step have no memory: their `TraceBuffer` names the Value they stand for. All
+other arrays are arguments or captured; they are identified by their Storage.
 """
 
 import weakref
@@ -44,15 +44,15 @@ from minigrad.tape.modes import state, watch
 from minigrad.tape.node import user_place
 
 HOST = "cpu"
-SEED = object()  # ops get it as the seed of the default generator
+SEED = object()  # passed to ops as the seed of the default generator
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 
 
 class Copy:
-    """An Array in the place of a view x[i] whose i is known only when the program runs.
+    """A copy of x[i], used instead of a view because i is known only at run time.
 
-    Eager execution returns a view there. The copy may be used while it cannot be told from a view:
-    until x is written. It may be changed if it is then put back, as x[i] += 1 does.
+    Eager execution returns a view here. The copy can be used as long as it behaves like a view:
+    until x is written. It may be modified only if it is then put back, as x[i] += 1 does.
     """
 
     def __init__(self, storage, base):
@@ -60,16 +60,16 @@ class Copy:
         self.version, self.is_changed = base.version, False
 
     def is_stale(self):
-        """Whether its base has been written since it was copied."""
+        """Return whether the base has been written since the copy was made."""
         base = self.base()
         return base is not None and base.version != self.version
 
 
 class Trace(Device, Effects):
-    """A device that records a step of this thread, and the effects that the engine reports.
+    """A device that records one step of this thread, and the effects that the engine reports.
 
     Args:
-        arguments: Arrays that are passed in; those of one Storage are one Value.
+        arguments: the Arrays passed in; Arrays that share a Storage share a Value.
         device: the name of the device that the program will run on.
         numbers: the `RunNumbers` of the trace, or None.
         notes: what custom Functions returned when they ran eagerly: `callbacks.Notes`.
@@ -84,11 +84,11 @@ class Trace(Device, Effects):
         self.instructions = []
         self.arguments = []  # Values
         self.known = {}  # id of a Storage with memory -> its Value
-        self.held = []  # those Storages, and the step's own Modules, so that no id is used again
-        self.adopted = set()  # ids of Storages over NumPy's memory
+        self.held = []  # those Storages, and the step's own Modules, so that no id is reused
+        self.adopted = set()  # ids of Storages over NumPy memory
         self.made = []  # (weak reference to an Array without memory, its Value)
-        self.written = {}  # Value -> (Storage, version, written_at) as they were before
-        self.standing = {}  # id of a Storage -> the Copy of a view that it stands for
+        self.written = {}  # Value -> (Storage, its version and written_at before the trace)
+        self.standing = {}  # id of a Storage -> its Copy
         self.failure = None
         self.owned = set()  # ids of Modules
         self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
@@ -106,7 +106,7 @@ class Trace(Device, Effects):
     # -- beginning and end ---------------------------------------------------------------------
 
     def run(self, function, *arguments):
-        """Records the ops of function(*arguments); puts back what it changed."""
+        """Record the ops of function(*arguments), then undo its changes."""
         alone = seams.effects
         before = state.path, state.watchers, state.spans, state.is_inference, state.recording
         device = backend._active.device
@@ -114,7 +114,7 @@ class Trace(Device, Effects):
             seams.effects, backend._active.device = self, self
             watch(1)
             out = function(*arguments)
-        finally:  # no call comes first: Python delivers Ctrl-C at calls
+        finally:  # starts without a call: Python delivers Ctrl-C at calls
             seams.effects = alone
             backend._active.device = device
             state.path, state.watchers, state.spans, state.is_inference, state.recording = before
@@ -141,7 +141,7 @@ class Trace(Device, Effects):
     # -- errors --------------------------------------------------------------------------------
 
     def failed_by(self, error):
-        """Remembers an error, so that no `except` can swallow it, and returns it."""
+        """Remember an error, so that no `except` can swallow it, and return it."""
         self.failure = self.failure or error
         return error
 
@@ -149,26 +149,26 @@ class Trace(Device, Effects):
         raise self.failed_by(TraceError(wanted, got, fix))
 
     def read(self, array):
-        """Raises: the step needs the elements of an Array."""
+        """Raise the error for a step that needs the elements of an Array."""
         value = getattr(array.buffer, "value", None)
         raise self.failed_by(refusals.read_error(array, value, state.running))
 
-    # -- copies in the place of views ---------------------------------------------------------
+    # -- copies instead of views ---------------------------------------------------------------
 
     def _copy(self, storage):
-        """The Copy that a Storage is, or None."""
+        """Return the Copy that a Storage belongs to, or None."""
         copy = self.standing.get(id(storage))
         return copy if copy is not None and copy.storage() is storage else None
 
     def check_copies(self, base=None):
-        """Raises if a copy of a view was changed, but not its base. base: None for any."""
+        """Raise if a copy was modified but not put back into `base` (None: into any base)."""
         for copy in self.standing.values():
             if copy.is_changed and (base is None or copy.base() is base):
                 self.refuse(*refusals.CHANGED_COPY)
 
     @block
     def paused(self):
-        """A block in which this thread computes instead of recording."""
+        """Compute instead of recording, within a `with` block."""
         seams.effects = Effects()
         watch(-1)
         try:
@@ -181,7 +181,7 @@ class Trace(Device, Effects):
     # -- instructions --------------------------------------------------------------------------
 
     def record(self, op, inputs, outputs, **attributes):
-        """Appends an instruction on Arrays and numbers, unless it writes no element."""
+        """Append an instruction on Arrays and numbers, unless its outputs are empty."""
         if any(out.size for out in outputs):
             self.append(op, inputs, outputs, attributes)
 
@@ -194,9 +194,9 @@ class Trace(Device, Effects):
         self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
 
     def _with_numbers(self, inputs, outputs, attributes):
-        """The inputs, with memory that each run writes in the place of Numbers.
+        """Replace Numbers among the inputs by Arrays that each run fills.
 
-        Its dtype is the one in which the kernel computes, as for a literal in the kernel's text.
+        Their dtype is the one the kernel computes in, as for a literal in the kernel's source.
         """
         if not any(type(x) is Number for x in inputs):
             return inputs
@@ -216,10 +216,10 @@ class Trace(Device, Effects):
         return found
 
     def stop(self, op, x, outputs, **attributes):
-        """Appends a check that can end the step, with the error that it then raises."""
+        """Append a check that can stop the step, with the error it then raises."""
         name, place = state.running
         place = place or user_place()
-        known = dict(attributes)  # a copy: the lambda in the dict itself would make a cycle
+        known = dict(attributes)  # a copy: a dict that holds its own lambda would be a cycle
         attributes["error"] = lambda: refusals.stop_error(op, name, known, line_of(place))
         self.append(op, (x,), outputs, attributes)
 
@@ -232,7 +232,7 @@ class Trace(Device, Effects):
         return value
 
     def value_of(self, storage):
-        """The Value of a Storage; a Storage that is new to the trace is captured."""
+        """Return the Value of a Storage; capture a Storage that is new to the trace."""
         if self.standing:
             copy = self._copy(storage)
             if copy is not None and copy.is_stale():
@@ -246,25 +246,25 @@ class Trace(Device, Effects):
         return self.known.get(id(storage)) or self._met(storage)
 
     def _met(self, storage):
-        """Captures memory from outside; a program on another device may read the CPU's."""
+        """Capture memory from outside: on the program's device or on the CPU."""
         where = storage.buffer.pool.device
         if where not in (self.name, HOST):
             raise self.failed_by(refusals.OtherDevice(where, self.name))
         return self._know(CAPTURED, storage)
 
     def made_on(self, device):
-        """Raises: the step makes an array on a device that is not the program's."""
+        """Raise the error for an array created on a device other than the program's."""
         raise self.failed_by(refusals.OtherDevice(device, self.name))
 
     def ref(self, x):
-        """The Ref of an Array; any other operand as a Python number."""
+        """Return the Ref of an Array; return any other operand as a Python number."""
         if isinstance(x, Array):
             layout = without_numbers((x.shape, x.strides, x.offset))
             return Ref(self.value_of(x.storage), *layout)
         return x.item() if isinstance(x, np.generic) else x
 
     def nonzero(self, x):
-        """The indices of the nonzero elements of a constant; refuses other values."""
+        """Return the indices of the nonzero elements of a constant; refuse other values."""
         value = self.value_of(x.storage)
         if value.kind != CONSTANT:
             self.refuse(*refusals.MASK)
@@ -273,18 +273,18 @@ class Trace(Device, Effects):
         return self.from_numpy(places, int64)
 
     def call(self, array, name):
-        """Names captured memory for messages, unless it has a name."""
+        """Name captured memory for messages, unless it has a name already."""
         value = self.value_of(array.storage)
         value.name = value.name or name
 
     # -- memory --------------------------------------------------------------------------------
 
     def empty(self, shape, dtype):
-        """A contiguous Array without memory."""
+        """Return a contiguous Array without memory."""
         shape = without_numbers(shape)
         value = self._temporary(dtype, size_of(shape))
         array = Array(TraceBuffer(value, self), shape, dtype)
-        array.is_flat = False  # keeps ops off their fast paths, which compute at once
+        array.is_flat = False  # keeps ops off their fast paths, which compute immediately
         self.made.append((weakref.ref(array), value))
         return array
 
@@ -293,11 +293,11 @@ class Trace(Device, Effects):
         return Value(TEMPORARY, dtype, size, name=name, place=place or user_place())
 
     def copy_buffer(self, old):
-        """Never called: tracing un-shares no Buffer, as each run does that before it starts."""
+        """Fail: a trace never unshares a Buffer; each run does so before it starts."""
         raise AssertionError("a trace un-shares no Buffer")
 
     def prepare_write(self, array, place=None):
-        """Counts an in-place write during this trace; a constant is copied first."""
+        """Count an in-place write during this trace; copy a constant first."""
         storage = array.storage
         value = self.value_of(storage)
         if value.kind == CONSTANT:
@@ -325,7 +325,7 @@ class Trace(Device, Effects):
         self.instructions.append(Instruction("elementwise", *refs, how, own.name, own.place))
 
     def from_numpy(self, data, dtype):
-        """An Array with a copy of an ndarray: a constant of the program."""
+        """Return an Array with a copy of an ndarray: a constant of the program."""
         with self.paused():
             array = self.real.from_numpy(data, dtype)
             own = self.real.share(array)
@@ -333,7 +333,7 @@ class Trace(Device, Effects):
         return array
 
     def adopt(self, data, dtype):
-        """An Array over the memory of an ndarray; the program reads a copy, as a constant."""
+        """Return an Array over an ndarray's memory; the program reads a copy, as a constant."""
         with self.paused():
             array = self.real.adopt(data, dtype)
             own = self.real.share(array)
@@ -353,13 +353,13 @@ class Trace(Device, Effects):
         self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
 
     def share(self, x):
-        """clone() as a copy; a pass removes it if neither side is written."""
+        """Record clone() as a copy; a pass removes it if neither side is written."""
         return self.convert(x, x.dtype)
 
     # -- products, indices, scans ----------------------------------------------------------------
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
-        """out = a @ b (+ bias); of ints in int64."""
+        """Record out = a @ b (+ bias); integers are computed in int64."""
         result = out
         if not out.dtype.is_float:
             a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
@@ -380,18 +380,18 @@ class Trace(Device, Effects):
         self.record("put", (source, _flat(index)), (out,))
 
     def wrap_index(self, index, n, out):
-        """out = index counted from the front; the program stops if an index lies outside."""
+        """Record out = nonnegative indices; the program stops if an index is out of range."""
         self.stop("wrap_index", index, (out,), n=n)
         return -1
 
     def all_within(self, x, low, high, wanted=None):
-        """True: the program stops if an element lies outside."""
+        """Return True; the program stops if an element lies outside [low, high]."""
         if x.size:
             self.stop("check", x, (), what="within", low=low, high=high, wanted=wanted)
         return True
 
     def check_finite(self, x, error):
-        """The program stops and raises error() if an element of x is NaN or infinite."""
+        """Record a check: the program stops and raises error() if x has a NaN or infinity."""
         self.append(
             "check", (x,), (), {"what": "finite", "low": None, "high": None, "error": error}
         )
@@ -405,11 +405,11 @@ class Trace(Device, Effects):
         self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
 
     def item(self, x):
-        """Raises: no element is known."""
+        """Raise: no element is known during tracing."""
         self.read(x)
 
     def argsort(self, x, out):
-        """out = per row the order of its elements; on the CPU with memory to work in."""
+        """Record out = argsort of each row; on the CPU, with scratch memory."""
         others = (self.empty(x.shape, int64),) if self.name == "cpu" else ()
         self.record("argsort", (x,), (out, *others))
 
@@ -422,13 +422,13 @@ class Trace(Device, Effects):
     # -- random numbers, windows, ranges ---------------------------------------------------------
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        """Fills an Array; `counter` is relative to the default generator's when the run begins."""
+        """Record a random fill; `counter` is relative to the default generator's at run start."""
         if seed is not SEED:
             self.refuse_generator()
         self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
 
     def refuse_generator(self):
-        """Raises: a program advances only the default generator."""
+        """Raise: a program advances only the default generator."""
         self.refuse(
             "random numbers of a custom generator inside a compiled step",
             "use the default generator (mg.manual_seed, outside the step), or draw outside and "
@@ -442,18 +442,18 @@ class Trace(Device, Effects):
         self.record("fold", (columns,), (out,), window=window)
 
     def convolves(self, what, dtype, shape, kernels, window):
-        """Whether a direct convolution pays, as eager execution decides it."""
+        """Return whether a direct convolution pays off, as eager execution decides it."""
         return self.name == "cpu" and pays(what, dtype, shape, kernels, window)
 
     def convolve(self, x, w, bias, out, window):
-        """out = the cross-correlation of x with w; the bias fuses with what follows."""
+        """Record out = cross-correlation of x with w; the bias fuses with later operations."""
         self._convolve(x, w, False, out, window)
         assert bias is not None, "Conv2d always has one"
         row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
         self.record("elementwise", (out, row), (out,), program=ADD)
 
     def convolve_back(self, g, w, out, window):
-        """out = the gradient of images: a convolution of g with the kernels upside down."""
+        """Record out = input gradient: a convolution of g with the flipped kernels."""
         self._convolve(g, w, True, out, border(window))
 
     def _convolve(self, x, w, is_turned, out, window):
@@ -469,7 +469,7 @@ class Trace(Device, Effects):
         self.record("largest", (x,), (out,), window=window)
 
     def side_by_side(self, function, count, work):
-        """function(0, 0, count): the program is split into threads later."""
+        """Call function(0, 0, count): the program is split into threads later."""
         function(0, 0, count)
 
     def parts(self, count, work):
@@ -478,28 +478,28 @@ class Trace(Device, Effects):
     # -- what the engine reports -----------------------------------------------------------------
 
     def function_forward(self, cls, ctx, args):
-        """Records a custom Function, or a callback to it."""
+        """Record a custom Function, or a callback to it."""
         return callbacks.forward(self, cls, ctx, args)
 
     def function_backward(self, plan, dys, saved):
-        """Records its backward, or a callback to it."""
+        """Record the backward of a custom Function, or a callback to it."""
         return callbacks.backward(self, plan, dys, saved)
 
     def grad(self, *leaves, is_set=False):
-        """Notes the `.grad` of leaves before it is read, or set without being read (is_set)."""
+        """Note the `.grad` of leaves before it is read, or set without being read (is_set)."""
         for leaf in leaves:
             found = self.grads.get(id(leaf))
             if found is None or found[0]() is not leaf:
                 self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
 
     def change(self, variable, what):
-        """Notes that a Variable gets another node or flag: an error if it outlives the step."""
+        """Note that a Variable gets another node or flag: an error if it outlives the step."""
         error = refusals.change_error(variable, what)
         before = variable.node, variable._requires_grad
         self.changed.append((weakref.ref(variable), *before, error))
 
     def write(self, owner, what):
-        """Refuses to set an attribute, unless the step itself made its owner."""
+        """Refuse to set an attribute, unless the step itself made its owner."""
         if id(owner) not in self.owned:
             self.refuse(*refusals.of_write(owner, what))
         return True
@@ -509,21 +509,21 @@ class Trace(Device, Effects):
         self.held.append(module)
 
     def later(self, action, arrays):
-        """Notes work of the host that writes to Arrays; it is done around each run, not now."""
+        """Defer host work that writes to Arrays: it is done around each run, not now."""
         self.actions.append((action, arrays, len(self.instructions), user_place()))
 
     def stand_in(self, array, base):
-        """Notes that an Array, picked at an index that only a run knows, stands for a view."""
+        """Note that an Array, picked at an index known only at run time, stands for a view."""
         self.standing[id(array.storage)] = Copy(array.storage, base.storage)
 
     def put_back(self, array, target):
-        """Notes that an Array is about to be written back to its base, as by x[i] += 1."""
+        """Note that an Array is about to be written back to its base, as by x[i] += 1."""
         copy = self._copy(array.storage)
         if copy is not None and copy.base() is target.storage:
             copy.is_changed, copy.version = False, target.storage.version + 1
 
     def draw(self, generator, count):
-        """(seed, counter) of the next numbers of a generator."""
+        """Reserve `count` random numbers of a generator; return their (seed, counter)."""
         if generator is not default_generator:
             self.refuse_generator()
         counter = self.random_count
@@ -532,5 +532,5 @@ class Trace(Device, Effects):
 
 
 def _flat(index):
-    """A contiguous index as (m,)."""
+    """Return a contiguous index as a view of shape (m,)."""
     return index.view((index.size,), (1,))

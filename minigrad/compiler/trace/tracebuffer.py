@@ -1,4 +1,4 @@
-"""The stand-ins of memory while a step is traced: buffers without bytes, and their pool."""
+"""Stand-ins for memory while a step is traced: buffers without bytes, and their pool."""
 
 import functools
 
@@ -6,7 +6,7 @@ from minigrad.compiler.trace import refusals
 
 
 class _Nowhere:
-    """The pool and bin of buffers without memory. device: the name of theirs."""
+    """The pool and bin of buffers without memory. device: the name of their device."""
 
     current_bytes = 0
     is_outside = False
@@ -15,12 +15,12 @@ class _Nowhere:
         self.device, self.pool = device, self
 
     def append(self, buffer):
-        """Forgets a released buffer."""
+        """Drop a released buffer."""
 
 
 @functools.cache
 def nowhere(device):
-    """The pool of buffers without memory on a device, by its name."""
+    """Return the pool of buffers without memory on a device, given its name."""
     return _Nowhere(device)
 
 
@@ -36,13 +36,13 @@ class EmptyBuffer:
 
     @property
     def address(self):
-        """There is none: raises TraceError."""
+        """Raise TraceError: there is no address."""
         raise self.error()
 
     segment = address
 
     def error(self):
-        """The TraceError."""
+        """Return the TraceError to raise."""
         raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ class TraceBuffer(EmptyBuffer):
 
 
 class StandInBuffer(EmptyBuffer):
-    """In the place of an argument's bytes. where: the argument in words."""
+    """A Buffer that stands in for an argument's. where: the argument in words."""
 
     __slots__ = ("where",)
 

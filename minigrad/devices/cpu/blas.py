@@ -1,4 +1,4 @@
-"""Matrix products on the CPU: NumPy's own BLAS by symbol, or else np.matmul."""
+"""Matrix products on the CPU: NumPy's own BLAS, called by symbol, or else np.matmul."""
 
 import ctypes
 import functools
@@ -16,14 +16,14 @@ from minigrad.devices.cpu.own_matmul import use_own as use_own
 from minigrad.devices.threads import chosen
 from minigrad.memory.interrupts import uninterrupted
 
-COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS' functions for how many threads it uses
+COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS functions that get or set its thread count
 
 
 @functools.cache
 def find_blas():
-    """NumPy's OpenBLAS, or None if it was not found. LLVM gets its gemm under our names.
+    """Return NumPy's OpenBLAS, or None if not found, and register its gemm with LLVM.
 
-    No SciPy and no second pool of threads: it is the library that NumPy has loaded already.
+    NumPy has already loaded this library, so it needs no SciPy and no second thread pool.
     """
     if os.environ.get("MINIGRAD_BLAS") == "numpy":
         return None
@@ -48,9 +48,9 @@ def find_blas():
 
 
 class SingleThreaded:
-    """Products run on the calling thread alone while the block lasts, in the whole process.
+    """Makes BLAS products single-threaded in the whole process while the block lasts.
 
-    For work that our own threads share already: on a busy machine two pools that wait for each
+    For work that our own threads already share: on a busy machine, two pools that wait for each
     other are many times slower than one.
     """
 
@@ -77,7 +77,7 @@ class SingleThreaded:
             self._inside.discard(threading.get_ident())
 
     def renew(self):
-        """In a forked child: no other thread is inside, and none will release the lock."""
+        """Reset in a forked child: no other thread is inside or will release the lock."""
         self._lock = threading.Lock()
         if self._inside and self._before != 1:
             _counts("set")(self._before)
@@ -86,7 +86,7 @@ class SingleThreaded:
 
 @functools.cache
 def _counts(what):
-    """OpenBLAS' function that gets or sets how many threads it uses."""
+    """Return the OpenBLAS function that gets or sets its thread count."""
     return getattr(find_blas(), COUNT.format(what), lambda *count: 1)
 
 
@@ -97,12 +97,12 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def gemm(dtype_name):
-    """The compiled gemm of a dtype, or None without BLAS symbols."""
+    """Return the compiled gemm of a dtype, or None without BLAS symbols."""
     return find_blas() and loader.source_kernel("blas", "gemm", loader.CODE[dtype_name])
 
 
 def _matrix(shape, strides):
-    """(leading dimension, transposed) of the last two axes for BLAS, or None."""
+    """Return (leading dimension, transposed) of the last two axes for BLAS, or None."""
     (m, n), (s, t) = shape[-2:], strides[-2:]
     if (t == 1 or n == 1) and (m == 1 or s >= max(n, 1)):
         return (s if m > 1 else max(n, 1)), 0
@@ -112,16 +112,16 @@ def _matrix(shape, strides):
 
 
 def readable(shape, strides):
-    """Whether BLAS can read the last two axes as they lie, transposed or not."""
+    """Return whether BLAS can read the last two axes in place, transposed or not."""
     return _matrix(shape, strides) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def plan(a_shape, a_strides, b_shape, b_strides, c_shape, c_strides):
-    """How to call gemm for these layouts: None if an operand has to be copied first.
+    """Plan the calls of gemm for these layouts.
 
-    Returns (m, n, k, lda, ldb, ldc, ta, tb), then per call the size of one batch loop with its
-    steps, then the remaining batch indices as element offsets.
+    Return (m, n, k, lda, ldb, ldc, ta, tb), the size and steps of the batch loop within a call, and
+    element offsets for the remaining batch indices. Return None if an operand must be copied.
     """
     a, b, c = (
         _matrix(*x) for x in ((a_shape, a_strides), (b_shape, b_strides), (c_shape, c_strides))
@@ -151,12 +151,12 @@ def _steps(shape, strides, batch):
 
 
 def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
-    """out = a @ b (+ bias) over Arrays of one float dtype, at least two axes each.
+    """Compute out = a @ b (+ bias) for Arrays of one float dtype, at least two axes each.
 
     Args:
         bias: an Array (n,), contiguous, or None.
         contiguous: copies an Array to C order; used for an operand whose strides BLAS cannot take.
-        accumulate: add to what `out` holds; batch axes of stride 0 in it are summed over.
+        accumulate: add to the values of `out`, and sum over its batch axes of stride 0.
     """
     if own_state.is_used:
         start = "out" if accumulate else "zero" if bias is None else bias
@@ -182,9 +182,9 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
 
 
 def bound_product(a, b, out, has_bias):
-    """(code, numbers after the addresses of a, b, bias if there is one, and out), or None.
+    """Return (code, integer arguments after the addresses of a, b, bias if any, and out).
 
-    None where `matmul` would do more than one call of BLAS, or none.
+    Return None where `matmul` would not make exactly one BLAS call.
     """
     dtype = out.dtype
     function = gemm(dtype.name) if dtype.is_float else None
@@ -215,7 +215,7 @@ def _with_numpy(a, b, out, bias, accumulate):
 
 
 def _piecewise(a, b, out, bias, contiguous, accumulate):
-    """One matrix at a time, copying those that BLAS cannot read: never a whole batch."""
+    """Multiply one matrix at a time, copying only those that BLAS cannot read."""
     if len(out.shape) == 2:
         fix = [x if _matrix(x.shape, x.strides) else contiguous(x) for x in (a, b)]
         matmul(fix[0], fix[1], out, bias, None, accumulate)

@@ -1,4 +1,4 @@
-"""Convolution without unfolded windows, on the CPU: where it is possible, and its memory."""
+"""Convolution without unfolded windows on the CPU: when it pays, and its scratch memory."""
 
 import functools
 
@@ -11,17 +11,17 @@ from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
 
 PIXELS, TILE = 1024, 16  # as in source/direct.py
-PRODUCTS = 16  # products that take about as long as an element of other kernels
+PRODUCTS = 16  # products that take about as long as one element of other kernels
 CHUNK = 1 << 15  # elements of images that correlate copies at once: they stay in cache
 
 
 def up(count, to):
-    """count, rounded up to a multiple."""
+    """Round count up to a multiple of `to`."""
     return -(-count // to) * to
 
 
 def correlation_scratch(shape, kernels, counts, dilation, images):
-    """(elements of scratch, vectors of a plane, images at once) of `correlate`."""
+    """Return (scratch elements, vectors per plane, images at a time) of `correlate`."""
     (_, c, _, _), (o, _, kh, kw), (oh, ow), (dh, dw) = shape, kernels, counts, dilation
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
     vectors = up(oh * wp, 8) // 8
@@ -33,7 +33,7 @@ def correlation_scratch(shape, kernels, counts, dilation, images):
 
 
 def convolution_scratch(kernels, counts, dilation):
-    """Elements of scratch of `convolve`."""
+    """Return the scratch elements of `convolve`."""
     (_, c, kh, kw), (oh, ow), (dh, dw) = kernels, counts, dilation
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
     sums = 4 * (max(1, PIXELS // wp) * wp + TILE)
@@ -41,23 +41,24 @@ def convolution_scratch(kernels, counts, dilation):
 
 
 def border(window):
-    """The window with which `convolve` computes the gradient of images from turned kernels."""
+    """Return the window for computing the image gradient by `convolve` with turned kernels."""
     sizes = zip(window.kernel, window.padding, window.dilation, strict=True)
     return window._replace(padding=tuple(d * (k - 1) - p for k, p, d in sizes))
 
 
 def turned(shape, strides, offset):
-    """The layout of kernels (o, c, kh, kw) as (c, o, kh, kw), each upside down."""
+    """Return the layout of kernels (o, c, kh, kw) as (c, o, kh, kw), flipped on both axes."""
     (o, c, kh, kw), (a, b, s, t) = shape, strides
     return (c, o, kh, kw), (b, a, -s, -t), offset + (kh - 1) * s + (kw - 1) * t
 
 
 @functools.lru_cache(maxsize=1024)
 def pays(what, dtype, shape, kernels, window):
-    """Whether it takes no longer than products of unfolded windows. Measured on one processor.
+    """Return whether it is no slower than products of unfolded windows, by measurement.
 
-    It computes more than is needed: lines are kw - 1 longer, channels come in fours, kernels'
-    places in threes. Where there are few channels o, unfolding takes long beside the products.
+    It computes more than needed: lines are kw - 1 longer, channels come in fours, kernel places in
+    threes. With few channels o, unfolding is slow compared to the products. Measured on one
+    processor.
     """
     (n, c, h, width), (o, of_w, kh, kw) = shape, kernels
     (ph, pw), (dh, dw) = window.padding, window.dilation
@@ -79,7 +80,7 @@ def pays(what, dtype, shape, kernels, window):
 
 
 class DirectConvolution(Device):
-    """The functions of the device table for convolutions of stride 1, one group, float32."""
+    """The device table functions for convolutions of stride 1, one group, float32."""
 
     def convolves(self, what, dtype, shape, kernels, window):
         return pays(what, dtype, shape, kernels, window)

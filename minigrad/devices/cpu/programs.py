@@ -1,4 +1,4 @@
-"""Programs on the CPU: finds the kernel and the loops for operands of any layout."""
+"""Programs on the CPU: find the kernel and the loops for operands of any layout."""
 
 import itertools
 
@@ -14,14 +14,15 @@ from minigrad.formulas.reduce_codegen import reduce_text
 from minigrad.formulas.row_codegen import rows_text
 from minigrad.formulas.sums import BLOCK, DENSE
 
-BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share, and the least rows of a block
+BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share; minimum rows per block
 
 
 class BoundKernel:
-    """A kernel bound to layouts: its code, the integers after the operands, how it may be cut.
+    """A kernel bound to layouts: its code, its integer arguments, and how it may be split.
 
-    steps: bytes by which each operand moves along `grain` places of the outermost loop; None: not
-    to be cut. It is cut at multiples of grain.
+    extra: the integers that follow the operands. steps: bytes that each operand advances per
+    `grain` iterations of the outermost loop, or None if it must not be split. Splits fall on
+    multiples of grain.
     """
 
     __slots__ = ("entry", "extra", "grain", "size", "steps", "units", "work")
@@ -32,14 +33,14 @@ class BoundKernel:
         self.units = -(-self.size // grain)
 
     def run(self, operands):
-        """Runs it on addresses and scalars."""
+        """Run the kernel on addresses and scalars, in several threads if it is large."""
         if self.work < SPLIT or self.steps is None or threads.count == 1:
             self.entry(*operands, *self.extra)
             return
         threads.run(self.entry, self.calls(operands, min(threads.count, self.units)))
 
     def calls(self, operands, parts):
-        """The arguments of each part."""
+        """Return the argument tuple of each part."""
         cuts = [self.units * p // parts for p in range(parts + 1)]
         return [
             (
@@ -52,10 +53,10 @@ class BoundKernel:
 
 
 def is_in_place(inputs, outputs):
-    """Whether the first output is the first input.
+    """Return whether the first output is the first input.
 
-    Its kernel then reads and writes through one pointer: through two, every vector loop would find
-    at run time that they overlap, and go element by element.
+    Its kernel then reads and writes through one pointer. With two, every vector loop would detect
+    the overlap at run time and fall back to single elements.
     """
     return bool(inputs) and inputs[0] is outputs[0]
 
@@ -64,7 +65,7 @@ class Programs(Device):
     """The functions of the device table that run generated kernels."""
 
     def launch(self, program, bound, operands):
-        """Runs a kernel of a program on Arrays and numbers."""
+        """Run a program's kernel on Arrays and numbers."""
         bound.run(
             [
                 x.buffer.address + x.offset * x.dtype.itemsize if isinstance(x, Array) else x
@@ -90,7 +91,7 @@ class Programs(Device):
             self._keep_entry(program, operands, entries, in_place)
 
     def _keep_entry(self, program, operands, entries, in_place):
-        """Keeps the flat kernel of one dtype for callers that check the layout themselves."""
+        """Keep one dtype's flat kernel for callers that check the layout themselves."""
         dtype = operands[-1].dtype
         kinds = (dtype, "f", dtype) if entries is program.entry_number else (dtype,) * len(operands)
         found = program.kernels.get((kinds, 0, None, in_place))
@@ -201,7 +202,7 @@ class Programs(Device):
         self._run_rows(program, bound, modes, inputs, outputs)
 
     def _dense(self, x, shape, is_whole):
-        """A contiguous copy, broadcast to `shape` if is_whole or if rows repeat."""
+        """Return x contiguous, and broadcast to `shape` if is_whole or if its rows repeat."""
         x = self.contiguous(x)
         repeats = len(x.shape) > 1 and x.shape != shape and x.shape[-1] != 1
         if is_whole or repeats:
@@ -209,7 +210,7 @@ class Programs(Device):
         return x
 
     def _row_layout(self, modes, operands, shape):
-        """(rows, columns, row strides, column strides), or None."""
+        """Return (rows, columns, row strides, column strides), or None if rows do not merge."""
         mode_of = dict(zip(range(len(operands) - len(modes), len(operands)), modes, strict=True))
         layouts = []
         for k, x in enumerate(operands):
@@ -232,7 +233,7 @@ class Programs(Device):
         in_place = operands[0] is operands[first_output]
         if "columns" in modes:
             grain = _rows_of_block(rows, work)
-            if grain < rows:  # then totals of blocks are added, see _run_rows
+            if grain < rows:  # then _run_rows adds the sums of the blocks
                 row_strides, column_strides = list(row_strides), list(column_strides)
                 for place, k in enumerate(arrays):
                     if k >= first_output and modes[k - first_output] == "columns":
@@ -251,7 +252,7 @@ class Programs(Device):
         return BoundKernel(entry, tuple(extra), work, steps, grain)
 
     def _run_rows(self, program, call, modes, inputs, outputs):
-        """Runs it. Where many rows are summed, every block of rows has its own sum."""
+        """Run a row kernel. If there are several blocks of rows, sum each and add their sums."""
         targets, totals = list(outputs), []
         if call.units > 1:
             for k, mode in enumerate(modes):
@@ -265,7 +266,7 @@ class Programs(Device):
 
 
 def _rows_of_block(rows, work):
-    """Rows of a block, for any number of threads: results do not depend on it."""
+    """Return the rows per block, independent of the thread count so that results are too."""
     if work < SPLIT:
         return min(rows, BLOCK) or 1
     return min(max(-(-rows // BLOCKS), FEWEST), BLOCK)

@@ -1,10 +1,10 @@
-"""Routes: what a function of Arrays does for operands of certain layouts, without asking again.
+"""Routes: replay what a function of Arrays does for operands of known layouts.
 
-A function such as the forward of an operation looks at shapes, finds kernels, makes its output and
-runs them. For the same layouts it does the same each time, so a `Recorder` stands in for the CPU
-once, and notes which memory the function takes and which kernels it runs on what. `written` makes a
-short Python function of these notes. What a Recorder cannot note, such as a function that reads
-elements, has no route, and takes the slow path each time.
+A function such as an operation's forward inspects shapes, finds kernels, allocates its output and
+runs them. It does the same each time for the same layouts. So a `Recorder` stands in for the CPU
+once, and records which memory the function takes and which kernels it runs on which operands.
+`written` turns the recording into a short Python function. A function that cannot be recorded, for
+example because it reads elements, has no route and takes the slow path each time.
 """
 
 import functools
@@ -22,16 +22,16 @@ from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
-# functions of the device table that a route calls again: they give nothing back
+# functions of the device table that a route calls again: they return nothing
 CALLED = {"gather", "scatter_add", "put", "cumsum", "arg_reduce"}
-PRODUCT = Program((), [symbol("product")])  # in the place of a program, for a product's kernel
+PRODUCT = Program((), [symbol("product")])  # stands in for a program, for a product's kernel
 
 
 class Recorder(Programs):
-    """The CPU, which notes what is asked of it.
+    """A CPU device that records the calls it receives.
 
-    names: the inputs of those programs whose numbers are the function's own, by their places; all
-    other numbers are constants.
+    names: the inputs of programs whose scalars are the function's own scalars, matched by position;
+    scalars of all other programs are constants.
     """
 
     name = "cpu"
@@ -39,8 +39,8 @@ class Recorder(Programs):
 
     def __init__(self, inputs, names):
         self.inputs, self.names = inputs, names
-        self.made, self.steps = [], []  # Arrays; and in order Arrays made and launches
-        self.filled = set()  # which of the Arrays made a kernel has written to
+        self.made, self.steps = [], []  # Arrays; and, in order, allocations and launches
+        self.filled = set()  # numbers of the made Arrays that a kernel has written
         self.is_lost = self.has_product = False
 
     def empty(self, shape, dtype):
@@ -55,7 +55,7 @@ class Recorder(Programs):
         count = len(operands) - len(program.outputs)
         for kind, number, _ in places[:count]:
             if kind == "made" and number not in self.filled:
-                self.is_lost = True  # what has written to it is not noted
+                self.is_lost = True  # whatever wrote to it was not recorded
         self.filled.update(number for kind, number, _ in places[count:] if kind == "made")
         self.steps.append((bound, places))
         super().launch(program, bound, operands)
@@ -84,7 +84,7 @@ class Recorder(Programs):
         return out
 
     def call(self, name, arguments):
-        """Calls one of CALLED, and notes it; what it is given counts as written to."""
+        """Call one of CALLED and record it; its arguments count as written."""
         for x in arguments:
             if isinstance(x, Array):
                 self.filled.update(self.owners(x))
@@ -94,7 +94,7 @@ class Recorder(Programs):
         getattr(cpu, name)(*arguments)
 
     def place(self, x, k, are_ours):
-        """Where an operand is found: (kind, which input or Array made, or a value, bytes)."""
+        """Return (kind, number of the input or made Array, or value; byte offset) of x."""
         if not isinstance(x, Array):
             if are_ours and k < len(self.inputs) and not isinstance(self.inputs[k], Array):
                 return "float" if isinstance(x, float) else "int", k, 0
@@ -110,7 +110,7 @@ class Recorder(Programs):
         return "constant", 0, 0
 
     def used_by(self, step):
-        """The numbers of the Arrays made that a step uses."""
+        """Return the numbers of the made Arrays that a step uses."""
         if isinstance(step, Call):
             return [n for x in step.arguments if isinstance(x, Array) for n in self.owners(x)]
         if isinstance(step, Array):
@@ -118,12 +118,12 @@ class Recorder(Programs):
         return [number for kind, number, _ in step[1] if kind == "made"]
 
     def owners(self, x):
-        """The number of the Array made that owns the memory of x, if one does."""
+        """Return a list with the number of the made Array that owns x's memory, if any."""
         return [number for number, made in enumerate(self.made) if x.storage is made]
 
 
 class Call(NamedTuple):
-    """A noted call of a function of the device table, and the Array that it made, or None."""
+    """A recorded call of a device table function, and the Array it made, or None."""
 
     name: str
     arguments: tuple
@@ -131,7 +131,7 @@ class Call(NamedTuple):
 
 
 def _beyond(name):
-    """A function of the device table that is not noted."""
+    """Return a device table function that cannot be recorded: calling it loses the route."""
 
     def function(self, *arguments, **named):
         self.is_lost = True
@@ -141,7 +141,7 @@ def _beyond(name):
 
 
 def _is_stated(name):
-    """Whether `Device` only says what a function does."""
+    """Return whether `Device` only declares a function, without implementing it."""
     code = getattr(vars(Device).get(name), "__code__", None)
     return code is None or "NotImplementedError" in code.co_names
 
@@ -159,7 +159,7 @@ for _name in {*dir(type(cpu)), "prepare_write"} - {
 
 
 class Reading(Effects):
-    """Notes that NumPy reads elements, on which the function may depend."""
+    """Marks the recording lost when NumPy reads elements, since results may depend on them."""
 
     def __init__(self, recorder):
         self.recorder = recorder
@@ -169,9 +169,9 @@ class Reading(Effects):
 
 
 def recorded(function, operands, names, *arguments):
-    """(result, its Recorder) of function(*operands, *arguments); the Recorder is None if lost.
+    """Return function(*operands, *arguments) and its Recorder, or None if it is lost.
 
-    operands: Arrays of the CPU and numbers. The result: an Array or a list of Arrays and None.
+    operands: CPU Arrays and numbers. The result is an Array or a list of Arrays and None.
     """
     inputs = _apart(operands)
     recorder = Recorder(inputs, names)
@@ -188,12 +188,12 @@ def recorded(function, operands, names, *arguments):
 
 
 def arrays_of(result):
-    """A result as a list."""
+    """Return a result as a list."""
     return result if isinstance(result, list) else [result]
 
 
 def _apart(operands):
-    """The operands, each with a Storage of its own: notes must tell which of two is meant."""
+    """Give each operand its own Storage, so that a recording can tell two operands apart."""
     found, storages = [], set()
     for x in operands:
         if isinstance(x, Array):
@@ -207,7 +207,7 @@ def _apart(operands):
 
 @uninterrupted
 def _second(storage):
-    """Another Storage over the same Buffer, for reading only."""
+    """Return another Storage over the same Buffer, for reading only."""
     storage.buffer.owners += 1
     other = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
     other.is_flat = storage.is_flat
@@ -215,9 +215,9 @@ def _second(storage):
 
 
 class Lines(NamedTuple):
-    """What was noted, as text: lines, in which operands are x0, x1, ...; and what they make.
+    """A recording as text: lines over operands x0, x1, ..., and the expression of the result.
 
-    constants: the values of c0, c1, ..., by which calls of one structure differ.
+    constants: the values of c0, c1, ..., which differ between calls of the same structure.
     """
 
     lines: tuple
@@ -225,7 +225,7 @@ class Lines(NamedTuple):
     constants: list
 
     def function(self, count):
-        """A function of `count` operands; its text is compiled once for all of one structure."""
+        """Return a function of `count` operands; its text is compiled once per structure."""
         inputs = ", ".join(f"x{k}" for k in range(count))
         return _maker(self.lines, self.result, inputs, len(self.constants))(*self.constants)
 
@@ -246,11 +246,11 @@ SCOPE = {
 
 
 def written(recorder, result):
-    """The Lines of what was noted, or None if the result comes from elsewhere."""
+    """Return the Lines of a recording, or None if the result comes from elsewhere."""
     text = _Text(recorder)
     results = arrays_of(result)
     kept = {number for x in results if x is not None for number in recorder.owners(x)}
-    last = {}  # of each Array made the last step that uses it
+    last = {}  # the last step that uses each made Array
     for k, step in enumerate(recorder.steps):
         last.update((number, k) for number in recorder.used_by(step))
     for k, step in enumerate(recorder.steps):
@@ -266,10 +266,10 @@ def written(recorder, result):
 
 
 def taken(name, buffer, home, requested, layout, otherwise):
-    """The lines that make a flat Array, as `Pool.take` and `fresh` do, without calls.
+    """Return lines that make a flat Array inline, as `Pool.take` and `fresh` do.
 
-    layout: the names of shape, strides, dtype and size. otherwise: what makes it if its bin of
-    memory is empty. The lines use the name `n`.
+    layout: the names of shape, strides, dtype and size. otherwise: the expression that makes the
+    Array if its memory bin is empty. The lines use the name `n`.
     """
     shape, strides, dtype, size = layout
     return [
@@ -293,20 +293,20 @@ def taken(name, buffer, home, requested, layout, otherwise):
 
 
 class _Text:
-    """The text of such a function; what differs between layouts is handed to it as constants."""
+    """Writes the text of a route; whatever differs between layouts becomes a constant."""
 
     def __init__(self, recorder):
         self.recorder, self.lines, self.constants = recorder, [], []
-        self.count = 0  # of the Arrays made so far
+        self.count = 0  # of Arrays made so far
         self.addresses = set()
 
     def constant(self, value):
-        """The name of a constant."""
+        """Add a constant and return its name."""
         self.constants.append(value)
         return f"c{len(self.constants) - 1}"
 
     def add(self, step):
-        """Adds an Array that is made, or a launch."""
+        """Add a step: an allocation, a call or a launch."""
         if isinstance(step, Array):
             self.make(step)
             return
@@ -322,7 +322,7 @@ class _Text:
             self.lines.append(f"{self.constant(bound.run)}([{operands}])")
 
     def make(self, array):
-        """Takes memory for an Array."""
+        """Add lines that allocate an Array."""
         k, dtype = self.count, array.dtype
         self.count += 1
         requested = array.size * dtype.itemsize
@@ -332,7 +332,7 @@ class _Text:
         self.lines += taken(f"t{k}", f"b{k}", home, count, layout, otherwise)
 
     def call(self, step):
-        """Calls a function of the device table."""
+        """Add a line that calls a device table function."""
         arguments = ", ".join(
             self.shown(x) if isinstance(x, Array) else self.constant(x) for x in step.arguments
         )
@@ -343,7 +343,7 @@ class _Text:
         self.lines.append(line)
 
     def operand(self, place):
-        """What a kernel gets for an operand: an address or a number."""
+        """Return the text of an operand as a kernel argument: an address or a number."""
         kind, k, offset = place
         if kind == "constant":
             return self.constant(k)
@@ -359,7 +359,7 @@ class _Text:
         return f"p{k}{more}"
 
     def result(self, array):
-        """The name of a result, which a noted kernel must have written."""
+        """Return the name of a result; the route is lost if no recorded kernel has written it."""
         if array is None:
             return "None"
         owners = self.recorder.owners(array)
@@ -367,7 +367,7 @@ class _Text:
         return self.shown(array)
 
     def shown(self, array):
-        """The name of an Array: an input, one that was made, or a new view of one."""
+        """Return the name of an Array: an input, a made Array, or a new view of either."""
         for k, x in enumerate(self.recorder.inputs):
             if array is x:
                 return f"x{k}"

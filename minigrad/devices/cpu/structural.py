@@ -17,13 +17,13 @@ SPLIT = 1 << 16  # elements from which a kernel is split into one range per thre
 
 
 def ranges(count, work):
-    """[(0, count)], or one range per thread if the work (in elements) is worth it."""
+    """Return [(0, count)], or one range per thread if the work (in elements) is worth it."""
     parts = 1 if work < SPLIT else max(1, min(threads.count, count))
     return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
 
 
 class StructuralKernels(Device):
-    """The functions of the device table that are no programs of formulas (see `table.Device`)."""
+    """The device table functions that are not formula programs (see `table.Device`)."""
 
     def gather(self, x, index, out):
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize

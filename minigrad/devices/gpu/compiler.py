@@ -39,11 +39,11 @@ class Cubin:
         code: the cubin, an ELF file.
         name: of the kernel in it.
         capability: (major, minor) of the GPUs that run it.
-        registers: of each thread; a multiprocessor has 65,536.
+        registers: per thread; a multiprocessor has 65,536.
         spills: bytes stored and loaded because the registers did not suffice.
-        stack: bytes of local memory of each thread: spills, local arrays.
-        shared: bytes of static shared memory of each block.
-        barriers: different barriers used.
+        stack: bytes of local memory per thread: spills, local arrays.
+        shared: bytes of static shared memory per block.
+        barriers: number of distinct barriers used.
         doubles: how often `.f64` occurs in the PTX: float64 arithmetic, loads, stores.
     """
 
@@ -59,13 +59,13 @@ class Cubin:
 
     @property
     def most_threads(self):
-        """The largest block that the registers of a multiprocessor allow (whole warps)."""
+        """Return the largest block, in whole warps, that a multiprocessor's registers allow."""
         each_warp = 32 * -(-self.registers // 8) * 8  # a warp gets registers in units of 256
         return min(1024, 65536 // max(each_warp, 1) * 32)
 
 
 def missing():
-    """The first package of the CUDA compiler that is not installed, or None."""
+    """Return the first package of the CUDA compiler that is not installed, or None."""
     for module, package in PACKAGES.items():
         if importlib.util.find_spec(module) is None:
             return package
@@ -74,7 +74,7 @@ def missing():
 
 @functools.cache
 def names():
-    """The compiler's modules and classes, imported once."""
+    """Return the compiler's modules and classes, imported once."""
     absent = missing()
     if absent is not None:
         raise MissingLibraryError(
@@ -120,7 +120,7 @@ def __getattr__(name):
 
 @block
 def _target(capability):
-    """Numba asks the driver for which GPU it compiles a device function; here we answer."""
+    """Tell Numba, which would ask the driver, which GPU to compile device functions for."""
     with _lock:
         dispatcher = names()["dispatcher"]
         asked = dispatcher.get_current_device
@@ -134,7 +134,7 @@ def _target(capability):
 
 
 def numba_types(signature):
-    """The argument types of a kernel's signature: one word each, `f4*` for a pointer."""
+    """Return the argument types of a signature: one word each, `f4*` for a pointer."""
     types = names()["types"]
     elements = {
         "f4": types.float32,
@@ -149,7 +149,7 @@ def numba_types(signature):
 
 
 def array_type(dtype, ndim, is_contiguous):
-    """Numba's type of an array argument; dtype: NumPy's."""
+    """Return Numba's type of an array argument; dtype: NumPy's."""
     from numba.np.numpy_support import from_dtype  # as in `names`
 
     types = names()["types"]
@@ -157,22 +157,22 @@ def array_type(dtype, ndim, is_contiguous):
 
 
 def compile_function(function, arguments, capabilities, bounds=None):
-    """The Cubins of a kernel's function, one for each kind of GPU.
+    """Compile a kernel's function and return its Cubins, one for each kind of GPU.
 
     Args:
-        function: a Python function with the names of `source/gpu_cuda.py`, or of `numba.cuda`.
-        arguments: Numba types, one an argument.
+        function: a Python function that uses the names of `source/gpu_cuda.py` or `numba.cuda`.
+        arguments: Numba types, one per argument.
         capabilities: (major, minor) of each kind.
-        bounds: the most threads of a block, or None.
+        bounds: the largest number of threads per block, or None.
 
     Raises:
-        KernelError: what Numba or the assembler cannot compile, with the kernel's line.
+        KernelError: if Numba or the assembler cannot compile it; names the kernel's line.
     """
     known = names()
     try:
         with _target(capabilities[0]):
-            # cuda.compile in two steps: the first, types and LLVM's code, is most of the work and
-            # the same for all GPUs
+            # cuda.compile in two steps: the first (type inference, LLVM code) is most of the work
+            # and the same for all GPUs
             library, _ = known["compiler"]._compile_pyfunc_with_fixup(
                 function,
                 known["types"].void(*arguments),
@@ -193,7 +193,7 @@ def compile_function(function, arguments, capabilities, bounds=None):
 
 
 def link(ptx, capability, called="kernel"):
-    """The Cubin of PTX text with one kernel."""
+    """Link PTX text that contains one kernel and return its Cubin."""
     core = importlib.import_module("cuda.core")  # its names depend on the CUDA that is installed
     entry = re.search(r"\.entry\s+([\w$]+)", ptx)
     assert entry is not None, "PTX of a kernel has an entry"
@@ -220,7 +220,7 @@ def link(ptx, capability, called="kernel"):
 
 
 def _check_alignment(ptx, called):
-    """Wide accesses of shared memory need arrays aligned to 16 bytes: else a GPU faults."""
+    """Check that shared arrays with vector accesses are aligned to 16 bytes, or a GPU faults."""
     alignments = [int(n) for n in re.findall(r"\.shared \.align (\d+)", ptx)]
     if re.search(r"(ld|st)\.shared\.v[24]", ptx) and min(alignments, default=16) < 16:
         raise KernelError(

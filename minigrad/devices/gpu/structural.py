@@ -11,14 +11,14 @@ from minigrad.formulas.sums import MET
 
 THREADS, PIECE = 256, 2048  # BLOCK, and BLOCK * EACH, of source/gpu_scan.py
 FEW = 1024  # indices that are cheaper to compare in pairs than to write to memory
-MANY = 4096  # sequences from which one thread per sequence fills a GPU
-SHORT = 64  # elements up to which a thread takes a sequence
+MANY = 4096  # sequences needed for one thread per sequence to fill a GPU
+SHORT = 64  # longest sequence that a single thread processes
 ROWS = " i8*" + " T*" + " i8" * 4
 SIZES = " i8" * 16
 
 
 def rows_of(count, length):
-    """(blocks, threads) for a kernel over `count` rows of a length, both along and across rows.
+    """Return (blocks, threads) for a kernel over `count` rows, both along and across rows.
 
     Along a row there are as many threads as elements, and several blocks if there are few rows.
     """
@@ -30,19 +30,19 @@ def rows_of(count, length):
 
 
 def split(shape, axis):
-    """(outer, n, inner): the elements before, along and after an axis."""
+    """Return (outer, n, inner): the element counts before, along and after an axis."""
     return size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
 
 
 def by_columns(outer, n, inner):
-    """Whether a thread takes a whole sequence: it is short, or many lie side by side."""
+    """Return whether a thread takes a whole sequence: if it is short, or many lie side by side."""
     return n <= SHORT or (outer * inner >= MANY and inner >= 32)
 
 
 class StructuralKernels(GpuTable):
-    """The functions of the device table that are no programs of formulas (see `table.Device`)."""
+    """Functions of the device table that are not compiled from formulas (see `table.Device`)."""
 
-    columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
+    columns = 1 << 24  # most elements of unfolded windows that a convolution makes at once
 
     def gather(self, x, index, out):
         (outer, n, r), m = x.shape, out.shape[1]
@@ -72,9 +72,9 @@ class StructuralKernels(GpuTable):
         self.launch(kernel, blocks, threads, (source, index, out, outer, n, m, r))
 
     def _add_shared(self, source, index, out, blocks, threads):
-        """scatter_add where a target may get more rows than one float32 sum takes (sums.py).
+        """Run scatter_add when a target may get more rows than one float32 sum takes (sums.py).
 
-        Every MET of them get a row of their own. Then these rows are added in the same way.
+        Every MET of them get a row of their own. These rows are then added in the same way.
         """
         (outer, n, r), m = out.shape, source.shape[1]
         rows = m // MET
@@ -106,7 +106,7 @@ class StructuralKernels(GpuTable):
         self.launch(kernel, blocks, threads, (source, index, wins, out, outer, n, m, r))
 
     def _last_of_equals(self, index, m, n):
-        """(m,) int32: 1 where no later place has the same index, else 0."""
+        """Return an (m,) int32 Array: 1 where no later place has the same index, else 0."""
         wins = self.empty((m,), int32)
         if m <= FEW:
             kernel = entry("gpu_indexing", "last_of_few", "i8", "i8* i4* i8")
@@ -221,7 +221,7 @@ class StructuralKernels(GpuTable):
         return out
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        """seed may be an Array of (seed, number to add to counter): see gpu_random.py."""
+        """Fill array; seed may be an Array (seed, number to add to counter): see gpu_random.py."""
         if not array.size:
             return
         code, is_recorded = CODE[array.dtype.name], isinstance(seed, Array)

@@ -1,7 +1,7 @@
 """Optimizer steps on a GPU: one launch updates several parameters.
 
-A kernel takes the pointers of MANY parameters, each of which has a range of blocks. Where there are
-fewer parameters, the rest have no blocks.
+A kernel takes the pointers of MANY parameters, each of which has a range of blocks. If there are
+fewer parameters, the unused ones have no blocks.
 """
 
 import functools
@@ -17,8 +17,8 @@ from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import Operand
 from minigrad.formulas.update import STEPS
 
-MANY = 8  # parameters of a launch
-THREADS, EACH, MOST = 256, 4, 512  # of a block; elements a thread at least; blocks a parameter
+MANY = 8  # parameters per launch
+THREADS, EACH, MOST = 256, 4, 512  # per block; least elements per thread; most blocks per parameter
 
 
 class UpdateForm(NamedTuple):
@@ -26,9 +26,9 @@ class UpdateForm(NamedTuple):
 
     Attributes:
         arrays: of each parameter, before (n, block, blocks).
-        shared: pointers for all parameters.
+        shared: pointers common to all parameters.
         own: numbers of each parameter.
-        numbers: for all parameters.
+        numbers: common to all parameters.
         is_indexed: whether it gets the parameter's index in the launch.
     """
 
@@ -47,13 +47,13 @@ CLIPPING = {
 
 @functools.cache
 def clipping_kernel(name, dtype):
-    """The kernel of one of CLIPPING for arrays of a dtype; see `kernel`."""
+    """Return the kernel of one of CLIPPING for arrays of a dtype; see `kernel`."""
     return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), CODE[dtype.name])
 
 
 @functools.cache
 def update_kernel(update, dtype):
-    """The kernel of a formulas.Update for parameters of a dtype; see `kernel`."""
+    """Return the kernel of a formulas.Update for parameters of a dtype; see `kernel`."""
     arrays, emitter, stores = update.elements(GpuEmitter, dtype)
     own = [f"n{k}" for k in update.of_steps]
     numbers = [f"n{k}" for k in range(len(update.numbers)) if k not in update.of_steps]
@@ -74,7 +74,7 @@ def update_kernel(update, dtype):
 
 
 def kernel(name, form, text, code, includes=()):
-    """The GpuKernel that calls a function for MANY parameters.
+    """Return the GpuKernel that calls a function for MANY parameters.
 
     Its arguments: the arrays of each parameter, the shared pointers; elements and first block of
     each parameter, and the number of blocks; own numbers of each parameter, common numbers.
@@ -110,9 +110,9 @@ def kernel(name, form, text, code, includes=()):
 
 @functools.cache
 def counting_kernel(update, code):
-    """(kernel, names of its numbers): counts a step of up to MANY parameters.
+    """Return (kernel, names of its numbers); the kernel counts a step of up to MANY parameters.
 
-    It also writes the numbers of the Update that depend on steps; in float64, as on the CPU.
+    It also computes the Update's numbers that depend on steps, in float64 as on the CPU.
     """
     program, every = update.counting, range(MANY)
     operands = [
@@ -147,7 +147,7 @@ def counting_kernel(update, code):
 
 
 def shares(sizes):
-    """[first block of each, ..., all blocks] for parameters of these sizes."""
+    """Return [first block of each, ..., all blocks] for parameters of these sizes."""
     firsts = [0]
     for n in sizes:
         blocks = max(1, min(MOST, -(-n // (THREADS * EACH)))) if n else 0
@@ -169,7 +169,7 @@ class Updates(GpuTable):
             self._run(kernel, [(p, g, *slots) for p, g, slots, _ in part], shared, (), numbers)
 
     def _counted(self, update, dtype, rows, values):
-        """Counts a step; an Array of the numbers of each parameter that depend on it."""
+        """Count a step; return an Array of each parameter's numbers that depend on the step."""
         kernel, names = counting_kernel(update, CODE[dtype.name])
         factors = self.empty((MANY, len(update.of_steps)), dtype)
         steps = [row[3] for row in rows]
@@ -178,7 +178,7 @@ class Updates(GpuTable):
         return factors
 
     def squares(self, arrays):
-        """Blocks sum in the arrays' dtype; their sums are added in float64."""
+        """Return sums of squares: each block's in the arrays' dtype, their totals in float64."""
         found = []
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
@@ -198,7 +198,7 @@ class Updates(GpuTable):
             self._run(kernel, [(x,) for x in part], (), own, ())
 
     def _run(self, kernel, arrays, shared, own, common):
-        """One launch; arrays: per parameter, of the size of the first."""
+        """Launch once; arrays: a tuple per parameter, all of the size of its first."""
         sizes = [each[0].size for each in arrays]
         firsts = shares(sizes)
         if not firsts[-1]:

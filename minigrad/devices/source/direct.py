@@ -1,18 +1,18 @@
 """Convolution without unfolded windows: stride 1, one group, float32; needs sums.py and tiles.py.
 
-An image is copied to planes (hp, wp) with their border of zeros. Sums run over whole planes of
-pitch wp, so that a vector may span two rows: the few columns beyond ow are computed and dropped.
+Each image is copied to planes (hp, wp) with a border of zeros. Sums run over whole planes of pitch
+wp, so a vector may span two rows. The few columns beyond ow are computed and dropped.
 """
 
 # pyright: reportUndefinedVariable=false
 
 TILE = I8(8 * WIDE)
-PIXELS = I8(1024)  # about how many windows are computed before a copy to the output
+PIXELS = I8(1024)  # roughly how many windows are computed per copy to the output
 
 
 @exact_jit
 def bordered(x, out, c, h, w, hp, wp, ph, pw):
-    """out (c, hp, wp) = x (c, h, w) within a border, whose zeros are there already."""
+    """Copy x (c, h, w) into out (c, hp, wp) within a border that is zero already."""
     for k in range(c):
         for i in range(h):
             target = (k * hp + i + ph) * wp + pw
@@ -21,7 +21,7 @@ def bordered(x, out, c, h, w, hp, wp, ph, pw):
 
 @exact_jit
 def find_taps(taps, c, kh, kw, hp, wp, dh, dw):
-    """Where in the planes the elements (channel, ki, kj) of the first window lie."""
+    """Write the places in the planes of the first window's elements (channel, ki, kj)."""
     t = 0
     for channel in range(c):
         for i in range(kh):
@@ -32,9 +32,9 @@ def find_taps(taps, c, kh, kw, hp, wp, dh, dw):
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def pack_f4(w_at, bias_at, out_at, start, stop, o, c, kh, kw, s_o, s_c, s_i, s_j):
-    """Blocks start to stop - 1 of four kernels: 4 biases, then (c, kh, kw, 4); zeros beyond o.
+    """Pack blocks start to stop - 1 of 4 kernels: 4 biases, (c, kh, kw, 4); zeros beyond o.
 
-    w has strides; bias_at is 0 where there is none.
+    w has strides; bias_at is 0 if there is no bias.
     """
     w, bias, out = f4_at(w_at), f4_at(bias_at), f4_at(out_at)
     size = 4 * (1 + c * kh * kw)
@@ -54,7 +54,7 @@ def pack_f4(w_at, bias_at, out_at, start, stop, o, c, kh, kw, s_o, s_c, s_i, s_j
 def convolve_f4(
     x_at, packed_at, out_at, scratch_at, start, stop, c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw
 ):
-    """out = the sums of windows of images start to stop - 1, with kernels from pack_f4."""
+    """Convolve images start to stop - 1 with kernels from pack_f4."""
     x, packed, out, taps = f4_at(x_at), f4_at(packed_at), f4_at(out_at), i8_at(scratch_at)
     hp, wp, count = oh + (kh - 1) * dh, ow + (kw - 1) * dw, c * kh * kw
     planes = f4_at(scratch_at + 8 * count)
@@ -84,11 +84,11 @@ def correlate_f4(
     g_at, x_at, total_at, scratch_at, start, stop,
     c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw, step,
 ):  # fmt: skip
-    """total (o, c, kh, kw) = the sums over images start to stop - 1 of g times x's windows.
+    """Sum g times x's windows over images start to stop - 1 into total (o, c, kh, kw).
 
-    `step` images are copied at a time, g's lines too, with zeros beyond ow: so a NaN or an infinity
-    in x can reach more sums than it belongs to. After SUMMED times the sums are added to float64
-    ones at the end of the scratch memory.
+    `step` images are copied at a time, and so are g's lines, with zeros beyond ow. So a NaN or
+    infinity in x can reach sums it does not belong to. After SUMMED such steps, the sums are added
+    to float64 totals at the end of the scratch memory.
     """
     g, x, total, places = f4_at(g_at), f4_at(x_at), f4_at(total_at), i8_at(scratch_at)
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
@@ -98,7 +98,7 @@ def correlate_f4(
     x_image, g_plane = c * hp * wp, 8 * vectors
     rising = moved(planes, step * x_image + 16 + wp)
     sums = moved(rising, step * channels * g_plane)
-    zeroed(planes, step * x_image + 16 + wp)  # read beyond the last, times 0: it must be no NaN
+    zeroed(planes, step * x_image + 16 + wp)  # read past the end, times 0: must not be NaN
     zeroed(rising, step * channels * g_plane)
     zeroed(total, o * taps)
     used = 2 * taps + step * (x_image + channels * g_plane) + 16 + wp + 16

@@ -1,6 +1,6 @@
 """The beginning of every GPU kernel file for Numba's CUDA target: names, types, wide accesses.
 
-No fastmath: it would divide and take roots carelessly and flush denormals, and LLVM may not assume
+No fastmath: it would make divisions and roots inexact and flush denormals, and LLVM must not assume
 NaN and infinities away. Products and sums still contract to fused multiply-adds, as on the CPU.
 """
 
@@ -20,27 +20,27 @@ from minigrad.devices.gpu.compiler import (
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
 
-# A device function: what kernels may call. Inlined, so that tuples stay in registers.
+# Marks a device function, which kernels may call. Inlined, so that tuples stay in registers.
 exact_jit = cuda.jit(device=True, forceinline=True)
 device = exact_jit
 
 
 def pointee(pointer, what):
-    """The element type of a pointer or of a shared array; what: the function that wants one."""
+    """Return the element type of a pointer or shared array. what: the function that needs it."""
     if not isinstance(pointer, (types.CPointer, types.Array)):
         raise NumbaTypeError(f"{what}: wanted a pointer first, got {pointer}")
     return pointer.dtype
 
 
 def element_at(context, builder, pointer, value, index):
-    """The address of an element; pointer: as in pointee, value: what it is in the code."""
+    """Return the address of an element. pointer: its type, as in pointee; value: its IR value."""
     if isinstance(pointer, types.Array):
         value = context.make_array(pointer)(context, builder, value).data
     return builder.gep(value, [index])
 
 
 def atomic(name, float_calls, signed, unsigned):
-    """A function (pointer, index, value) -> the old value, in one step that nobody divides."""
+    """Make an atomic function (pointer, index, value) -> the old value."""
 
     def typed(typing, pointer, index, value):
         element = pointee(pointer, name)
@@ -90,7 +90,7 @@ atomic_min = atomic(
 
 
 def vectors(context, builder, element, address):
-    """(pointer to vectors, their type, elements in each): four elements as 16-byte accesses."""
+    """Return (pointer to vectors, their type, elements per vector) for 16-byte accesses."""
     each = min(4, 16 * 8 // element.bitwidth)
     vector = ir.VectorType(context.get_value_type(element), each)
     return builder.bitcast(address, vector.as_pointer()), vector, each
@@ -98,7 +98,7 @@ def vectors(context, builder, element, address):
 
 @intrinsic
 def load4(typing, pointer, index):
-    """The elements index to index + 3; index is a multiple of 4: one access, two of 8 bytes."""
+    """Load elements index to index + 3 in one access (8-byte types: two); index % 4 is 0."""
     element = pointee(pointer, "load4")
 
     def code(context, builder, signature, arguments):
@@ -118,7 +118,7 @@ def load4(typing, pointer, index):
 
 @intrinsic
 def store4(typing, pointer, index, a, b, c, d):
-    """Writes four values from element index on, which is a multiple of 4."""
+    """Store four values from element index on; index is a multiple of 4."""
     element = pointee(pointer, "store4")
 
     def code(context, builder, signature, arguments):

@@ -1,8 +1,8 @@
-"""Rows that are picked, added to and overwritten by index: as gather.py does on the CPU.
+"""Gather, add to and overwrite rows by index, as gather.py does on the CPU.
 
-x is (outer, n, r), the picked rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
-C order. Threads share rows as gpu_rows.py says. Copies know only the size of an element; sums know
-its type.
+x is (outer, n, r), the gathered rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
+C order. Threads share rows as in gpu_rows.py. Copies know only an element's size; sums know its
+type.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -10,7 +10,7 @@ its type.
 
 @exact_jit
 def gather(x, index, out, outer, n, m, r):
-    """out[o, i, :] = x[o, index[i], :]."""
+    """Set out[o, i, :] = x[o, index[i], :]."""
     for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         source, target = (o * n + index[row - o * m]) * r, row * r
@@ -20,7 +20,7 @@ def gather(x, index, out, outer, n, m, r):
 
 @exact_jit
 def gather_wide(x, index, out, outer, n, m, r):
-    """As gather, in vectors of four: r is a multiple of four, and x and out begin at one."""
+    """Gather in vectors of four: r is a multiple of four; x and out are aligned to four."""
     for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         source, target = (o * n + index[row - o * m]) * r, row * r
@@ -31,9 +31,9 @@ def gather_wide(x, index, out, outer, n, m, r):
 
 @exact_jit
 def scatter_add(source, index, out, outer, n, m, r):
-    """out[o, index[i], :] += source[o, i, :], by atomic additions: in any order.
+    """Add source[o, i, :] to out[o, index[i], :] by atomic additions, in any order.
 
-    So floats that meet in one place are rounded in an order that differs from run to run.
+    So the rounding of floats that meet in one place differs from run to run.
     """
     for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
@@ -44,9 +44,9 @@ def scatter_add(source, index, out, outer, n, m, r):
 
 @exact_jit
 def rank(index, counts, ranks, m):
-    """ranks[i] = how many equal indices came before; counts[k], 0 before, = how often k is there.
+    """Count equal indices: ranks[i] = how many came before, counts[k] (initially 0) = all k.
 
-    Which of equal indices comes first differs from run to run.
+    The order among equal indices differs from run to run.
     """
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):
         ranks[i] = atomic_add(counts, index[i], I4(1))
@@ -54,9 +54,9 @@ def rank(index, counts, ranks, m):
 
 @exact_jit
 def share_out(counts, used, bases, owners, n, most):
-    """Gives a target further rows, one for each `most` sources beyond the first so many.
+    """Give a target further rows, one per `most` sources beyond the first `most`.
 
-    They begin at bases[k], and owners of each is k. used[0], 0 before: rows given so far.
+    They begin at bases[k], and their owner is k. used[0], initially 0: rows given so far.
     """
     for k in range(cuda.grid(1), n, cuda.gridsize(1)):
         if counts[k] > most:
@@ -69,9 +69,9 @@ def share_out(counts, used, bases, owners, n, most):
 
 @exact_jit
 def scatter_add_shared(source, index, ranks, bases, out, further, outer, n, m, r, rows, most):
-    """As scatter_add, at most `most` sources a row: the others go to rows of `further`.
+    """Scatter-add at most `most` sources per row; the others go to rows of `further`.
 
-    further: (outer, rows, r), shared out by share_out.
+    further: (outer, rows, r), assigned by share_out.
     """
     for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
@@ -88,7 +88,7 @@ def scatter_add_shared(source, index, ranks, bases, out, further, outer, n, m, r
 
 @exact_jit
 def last_of_few(index, wins, m):
-    """wins[i] = 1 if no place after i has the same index, else 0: by looking at all of them."""
+    """Set wins[i] to 1 if no place after i has the same index, else 0, by checking all."""
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):
         k, found = index[i], I4(1)
         for j in range(i + 1, m):
@@ -99,21 +99,21 @@ def last_of_few(index, wins, m):
 
 @exact_jit
 def latest(index, place, m):
-    """place[k] = the last i with index[i] = k; it was -1 before where there is none."""
+    """Set place[k], initially -1, to the last i with index[i] = k."""
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):
         atomic_max(place, index[i], I4(i))
 
 
 @exact_jit
 def is_latest(index, place, wins, m):
-    """wins[i] = 1 if place[index[i]] is i, else 0."""
+    """Set wins[i] to 1 if place[index[i]] is i, else 0."""
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):
         wins[i] = I4(1) if place[index[i]] == i else I4(0)
 
 
 @exact_jit
 def put(source, index, wins, out, outer, n, m, r):
-    """out[o, index[i], :] = source[o, i, :] where wins[i] is 1: one i of those that are equal."""
+    """Set out[o, index[i], :] = source[o, i, :] where wins[i] is 1: one of equal indices."""
     for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         i = row - o * m
@@ -125,10 +125,10 @@ def put(source, index, wins, out, outer, n, m, r):
 
 @exact_jit
 def wrap(index, out, outside, count, n):
-    """out[i] = index[i], or n + index[i] if it is negative.
+    """Set out[i] to index[i], or to n + index[i] if it is negative.
 
-    outside[0] = the first place whose index lies outside -n to n - 1, if it was `count` before; 0
-    is written there, so that the index can be used.
+    outside[0], initially `count`, becomes the first place whose index lies outside -n to n - 1. out
+    is 0 at such places, so that it can be used.
     """
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
         k = I8(index[i])

@@ -1,10 +1,10 @@
-"""Along one axis of x (outer, n, inner) in C order: running sums, and the place of the extreme.
+"""Running sums and argmax/argmin along one axis of x (outer, n, inner) in C order.
 
 Sequence s = o * inner + j has its elements at (o * n + i) * inner + j for i from 0 to n - 1. Either
-a thread goes along a sequence, its neighbours along the neighbouring ones, or a block does, in
-pieces of `BLOCK * EACH` elements. T is the element type. Sums of floats are made as a tree within a
-piece, and so are sums of pieces: nothing is added twice or taken away, so that NaN and infinities
-reach what follows them and nothing else.
+one thread walks a sequence, while neighbouring threads walk neighbouring ones, or a block does, in
+pieces of `BLOCK * EACH` elements. T is the element type. Float sums form a tree within a piece, and
+so do the sums of pieces. Nothing is added twice or subtracted, so NaN and infinities affect only
+the elements after them.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -16,7 +16,7 @@ ALL = 0xFFFFFFFF  # lanes of a warp
 
 @exact_jit
 def summed_in_warp(value):
-    """The sum of `value` over the lanes up to this one; all lanes take part."""
+    """Return the sum of `value` over the lanes up to this one; all lanes must take part."""
     lane, step = I4(cuda.threadIdx.x & 31), I4(1)
     while step < 32:
         other = cuda.shfl_up_sync(ALL, value, step)
@@ -28,10 +28,10 @@ def summed_in_warp(value):
 
 @exact_jit
 def sum_before_warp(total, warps, zero):
-    """(the sum over the warps before this one, over all warps of the block).
+    """Return (sum over the warps before this one, sum over all warps of the block).
 
-    total: in lane 31 the sum of its warp. warps: shared, an element a warp (8), of the type of
-    total and zero. All threads take part; callers that use `warps` again need a barrier.
+    total: the warp's sum, in lane 31. warps: shared memory, one element per warp (8), of the type
+    of total and zero. All threads must take part; a caller needs a barrier to reuse `warps`.
     """
     warp = I4(cuda.threadIdx.x >> 5)
     if cuda.threadIdx.x & 31 == 31:
@@ -47,14 +47,14 @@ def sum_before_warp(total, warps, zero):
 
 @exact_jit
 def first_of_lane(piece):
-    """The first element of this thread: a warp has 32 * EACH of them, its lanes every 32nd."""
+    """Return this thread's first element: a warp has 32 * EACH, a lane every 32nd of them."""
     warp = cuda.threadIdx.x >> 5
     return (piece * BLOCK + warp * 32) * EACH + (cuda.threadIdx.x & 31)
 
 
 @exact_jit
 def place_of_block(n, inner, pieces):
-    """(sequence s, piece p, where s begins) of block s * pieces + p."""
+    """Return (sequence s, piece p, start of s) of block s * pieces + p."""
     s = I8(cuda.blockIdx.x) // pieces
     o = s // inner
     return s, I8(cuda.blockIdx.x) - s * pieces, o * n * inner + s - o * inner
@@ -62,7 +62,7 @@ def place_of_block(n, inner, pieces):
 
 @exact_jit
 def cumsum_columns(x, out, outer, n, inner):
-    """Running sums, a thread a sequence; a block of RUN elements adds to the sum before it."""
+    """Compute running sums, one thread per sequence, in runs of RUN elements."""
     for s in range(cuda.grid(1), outer * inner, cuda.gridsize(1)):
         o = s // inner
         at = o * n * inner + s - o * inner
@@ -78,7 +78,7 @@ def cumsum_columns(x, out, outer, n, inner):
 
 @exact_jit
 def sums_of_pieces(x, totals, n, inner, pieces):
-    """totals[s, p] = the sum of piece p of sequence s; block s * pieces + p."""
+    """Set totals[s, p] to the sum of piece p of sequence s, in block s * pieces + p."""
     warps = cuda.shared.array(8, T)
     s, piece, start = place_of_block(n, inner, pieces)
     total = T(0)
@@ -92,9 +92,9 @@ def sums_of_pieces(x, totals, n, inner, pieces):
 
 @exact_jit
 def cumsum_pieces(x, before, out, n, inner, pieces):
-    """Running sums, block s * pieces + p for piece p of sequence s.
+    """Compute running sums; block s * pieces + p handles piece p of sequence s.
 
-    before: (sequences, pieces), the running sums of pieces; not read where there is one piece.
+    before: (sequences, pieces), the running sums of the pieces; not read if there is one piece.
     """
     warps = cuda.shared.array(8, T)
     s, piece, start = place_of_block(n, inner, pieces)
@@ -114,14 +114,14 @@ def cumsum_pieces(x, before, out, n, inner, pieces):
         running += cuda.shfl_sync(ALL, value, 31)
 
 
-# ---- the place of the extreme --------------------------------------------------------------------
+# ---- argmax and argmin ---------------------------------------------------------------------------
 
 
 @exact_jit
 def wins(value, place, best, at, is_max):
-    """Whether an element goes before the best so far, which lies at `at`, -1 if there is none.
+    """Return whether an element beats the best so far, which is at `at` (-1: none yet).
 
-    A NaN goes before all others; of equals, and of NaNs, the first place.
+    A NaN beats everything else. Among equal values, and among NaNs, the first place wins.
     """
     if place < 0 or at < 0:
         return place >= 0
@@ -134,7 +134,7 @@ def wins(value, place, best, at, is_max):
 
 @exact_jit
 def best_of_block(best, at, values, places, is_max):
-    """(best, place) over all threads of the block, in thread 0; values, places: shared, 8 long."""
+    """Return the block's (best, place) in thread 0. values, places: 8 elements of shared memory."""
     lane, warp = I4(cuda.threadIdx.x & 31), I4(cuda.threadIdx.x >> 5)
     step = I4(16)
     while step > 0:
@@ -156,7 +156,7 @@ def best_of_block(best, at, values, places, is_max):
 
 @exact_jit
 def arg_columns(x, out, outer, n, inner, is_max):
-    """out[s] = the place of the extreme of sequence s, a thread a sequence."""
+    """Set out[s] to the place of the extreme of sequence s, one thread per sequence."""
     for s in range(cuda.grid(1), outer * inner, cuda.gridsize(1)):
         o = s // inner
         start = o * n * inner + s - o * inner
@@ -170,9 +170,9 @@ def arg_columns(x, out, outer, n, inner, is_max):
 
 @exact_jit
 def arg_pieces(x, values, out, n, inner, pieces, length, is_max):
-    """(values[s, p], out[s, p]) = the extreme of piece p of sequence s and its place.
+    """Set values[s, p], out[s, p] to the extreme of piece p of sequence s and its place.
 
-    A piece has `length` elements; block s * pieces + p.
+    A piece has `length` elements and is handled by block s * pieces + p.
     """
     shared_values = cuda.shared.array(8, T)
     shared_places = cuda.shared.array(8, I8)
@@ -190,7 +190,7 @@ def arg_pieces(x, values, out, n, inner, pieces, length, is_max):
 
 @exact_jit
 def arg_of_pieces(values, places, out, pieces, is_max):
-    """out[s] = the place of the best of (values[s, p], places[s, p]); block s."""
+    """Set out[s] to the place of the best (values[s, p], places[s, p]), in block s."""
     shared_values = cuda.shared.array(8, T)
     shared_places = cuda.shared.array(8, I8)
     s = I8(cuda.blockIdx.x)
@@ -204,12 +204,12 @@ def arg_of_pieces(values, places, out, pieces, is_max):
         out[s] = at
 
 
-# ---- the places of elements that are not 0 -------------------------------------------------------
+# ---- places of nonzero elements ------------------------------------------------------------------
 
 
 @exact_jit
 def count_nonzero(x, counts, n):
-    """counts[p] = how many elements of piece p of x (n,) are not 0, int64; a block a piece."""
+    """Set counts[p] (int64) to the nonzero count of piece p of x (n,), one block per piece."""
     warps = cuda.shared.array(8, I8)
     piece, found = I8(cuda.blockIdx.x), I8(0)
     stop = min((piece + 1) * BLOCK * EACH, n)
@@ -223,7 +223,7 @@ def count_nonzero(x, counts, n):
 
 @exact_jit
 def write_nonzero(x, before, out, n):
-    """Writes the places of elements of x (n,) that are not 0; before: running sums of counts."""
+    """Write the places of nonzero elements of x (n,). before: running sums of counts."""
     warps = cuda.shared.array(8, I8)
     piece, found = I8(cuda.blockIdx.x), I8(0)
     first = first_of_lane(piece)

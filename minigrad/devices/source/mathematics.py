@@ -1,18 +1,18 @@
-"""Elementary functions that LLVM can turn into vector code. T: float32 or float64.
+"""Elementary functions that LLVM can vectorize. T: float32 or float64.
 
-No tables, no calls, no branches that survive: every `if` becomes a select. Each function reduces
+They use no tables and no calls, and every `if` becomes a select. Each function reduces
 its argument to a short interval, evaluates a polynomial there (tools/fit_polynomials.py fits them),
-and undoes the reduction. Rounding to an integer adds and subtracts 1.5 * 2^23 (2^52); the integer
-then stands in the low bits of the sum. For float64 the polynomials have more terms, the reductions
-more bits. What the errors are: docs/numerics.md.
+and undoes the reduction. To round to an integer, they add and subtract 1.5 * 2^23 (2^52); the low
+bits of the sum then hold the integer. For float64 the polynomials have more terms and the
+reductions more bits. docs/numerics.md lists the errors.
 
-A caller that may reorder its sums (`reassoc`) would undo the very steps that make these functions
-accurate. `exact_jit` gives them flags of their own.
+A caller that may reorder sums (`reassoc`) would undo the very steps that make these functions
+accurate. So `exact_jit` gives them their own flags.
 """
 
 # pyright: reportUndefinedVariable=false
 
-# Integers of T's size, bits of the fraction, bias of the exponent, and what the functions ask for.
+# Integers of T's size, fraction bits, exponent bias, and the thresholds of the functions.
 if SIZE == 4:
     INT, WORD, BITS, BIAS = I4, U4, I4(23), I4(127)
     ROUND, ROUND_BITS = T(12582912.0), I4(0x4B400000)  # 1.5 * 2^23, and its bits
@@ -47,19 +47,19 @@ FRACTION = WORD(2 ** int(BITS) - 1)
 
 @exact_jit
 def power_of_two_T(n):
-    """2^n for an integer n from -126 to 127 (-1022 to 1023)."""
+    """Return 2^n for an integer n from -126 to 127 (-1022 to 1023)."""
     return INT(INT(n + BIAS) << BITS).view(T)
 
 
 @exact_jit
 def signed_as_T(y, x):
-    """y >= 0 with the sign of x."""
+    """Return y >= 0 with the sign of x."""
     return INT(T(y).view(INT) | INT(T(x).view(INT) & SIGN)).view(T)
 
 
 @exact_jit
 def exp_parts_T(x):
-    """(n, m) with e^x = 2^n (1 + m) and |m| < 0.42, for |x| < 1000 (2000)."""
+    """Return (n, m) with e^x = 2^n (1 + m) and |m| < 0.42, for |x| < 1000 (2000)."""
     shifted = x * T(1.4426950408889634) + ROUND
     n = shifted - ROUND
     r = x - n * LN2 - n * LN2_REST
@@ -77,8 +77,8 @@ def exp_parts_T(x):
 
 @exact_jit
 def exp_T(x):
-    """e^x; subnormal results keep what bits they have, unless the kernel flushes them to 0."""
-    x = MOST if x > MOST else x  # comparisons so written that NaN stays
+    """Return e^x; subnormal results are kept unless the kernel flushes them to 0."""
+    x = MOST if x > MOST else x  # written so that NaN passes through
     x = LEAST if x < LEAST else x
     n, m = exp_parts_T(x)
     half = INT(n >> INT(1))  # 2^n alone would overflow before the result does
@@ -87,9 +87,9 @@ def exp_T(x):
 
 @exact_jit
 def exp_of_negative_T(x):
-    """e^x for x <= 0, 0 where that is subnormal: the exponential of a softmax, a third faster.
+    """Return e^x for x <= 0, or 0 where that is subnormal: a third faster, for softmax.
 
-    An x above 0, which only rounding can have made, counts as 0.
+    An x above 0, which only rounding can produce, counts as 0.
     """
     x = T(0.0) if x > T(0.0) else x
     c = LEAST_NORMAL if x < LEAST_NORMAL else x
@@ -100,7 +100,7 @@ def exp_of_negative_T(x):
 
 @exact_jit
 def expm1_T(x):
-    """e^x - 1, accurate near 0."""
+    """Return e^x - 1, accurate near 0."""
     c = MOST if x > MOST else x
     c = LEAST_EXPM1 if c < LEAST_EXPM1 else c
     n, m = exp_parts_T(c)
@@ -111,7 +111,7 @@ def expm1_T(x):
 
 @exact_jit
 def tanh_T(x):
-    """(e^2a - 1) / (e^2a + 1) of a = |x|, with the sign of x; e^2a - 1 as expm1 has it."""
+    """Return (e^2a - 1) / (e^2a + 1) for a = |x|, with x's sign; e^2a - 1 as in expm1."""
     a = abs(x)
     a = MOST_TANH if a > MOST_TANH else a
     n, m = exp_parts_T(a + a)
@@ -122,7 +122,7 @@ def tanh_T(x):
 
 @exact_jit
 def sigmoid_T(x):
-    """1 / (1 + e^-x), written so that neither end overflows: e^-|x| is at most 1."""
+    """Return 1 / (1 + e^-x), computed from e^-|x| <= 1 so that it cannot overflow."""
     e = exp_T(-abs(x))
     return (T(1.0) if x > T(0.0) else e) / (T(1.0) + e)
 
@@ -132,10 +132,10 @@ def sigmoid_T(x):
 
 @exact_jit
 def order_T(x):
-    """An integer that grows with x: the largest of integers is found by vector code.
+    """Return an integer that increases with x, so that a maximum can be vectorized.
 
-    The largest of floats is not, since the compiler may not forget NaN. A NaN lies beyond the
-    infinity of its sign.
+    A maximum of floats cannot, since the compiler must respect NaN. A NaN lies beyond the infinity
+    of its sign.
     """
     bits = T(x).view(INT)
     return INT(bits ^ INT((bits >> SIGN_PLACE) & REST))
@@ -143,7 +143,7 @@ def order_T(x):
 
 @exact_jit
 def unorder_T(key):
-    """The float of an integer from `order_T`."""
+    """Return the float whose `order_T` is key."""
     return INT(key ^ INT((key >> SIGN_PLACE) & REST)).view(T)
 
 
@@ -152,7 +152,7 @@ def unorder_T(key):
 
 @exact_jit
 def log_parts_T(u):
-    """(n, f) with u = 2^n (1 + f) and 1 + f between sqrt(1/2) and sqrt(2); u normal, positive."""
+    """Return (n, f): u = 2^n (1 + f), 1 + f from sqrt(1/2) to sqrt(2); u normal, positive."""
     bits = WORD(T(u).view(WORD) + WORD(ONE_BITS - HALF_ROOT))
     n = INT(INT(bits >> WORD(BITS)) - BIAS)
     f = WORD(WORD(bits & FRACTION) + HALF_ROOT).view(T) - T(1.0)
@@ -161,13 +161,13 @@ def log_parts_T(u):
 
 @exact_jit
 def log_sum_T(n, f):
-    """The sum n ln 2 + ln(1 + f)."""
+    """Return n ln 2 + ln(1 + f)."""
     s = f / (T(2.0) + f)
     z = s * s
     if SIZE == 4:
         whole = T(n)
         p = z * (T(0.66666776) + z * (T(0.39977586) + z * T(0.29870695)))
-    else:  # most processors cannot convert vectors of int64: there ROUND serves backwards
+    else:  # most processors cannot convert int64 vectors: undo the ROUND trick
         whole = INT(n + ROUND_BITS).view(T) - ROUND
         p = T(0.18183561876628193) + z * (T(0.15314111203235994) + z * T(0.14795360415115308))
         p = T(0.2857142874188876) + z * (T(0.22222198622118527) + z * p)
@@ -179,7 +179,7 @@ def log_sum_T(n, f):
 
 @exact_jit
 def log_T(x):
-    """Natural logarithm: -inf at 0, NaN below."""
+    """Return the natural logarithm: -inf at 0, NaN below."""
     tiny = x < NORMAL
     n, f = log_parts_T(x * SCALE if tiny else x)
     y = log_sum_T(INT(n - SCALED) if tiny else n, f)
@@ -190,7 +190,7 @@ def log_T(x):
 
 @exact_jit
 def log1p_T(x):
-    """ln(1 + x), accurate near 0: what 1 + x rounds away goes back into f."""
+    """Return ln(1 + x), accurate near 0: add to f what 1 + x rounds away."""
     u = T(1.0) + x
     lost = x - (u - T(1.0)) if x < T(1.0) else T(1.0) - (u - x)
     n, f = log_parts_T(u)
@@ -204,7 +204,7 @@ def log1p_T(x):
 
 @exact_jit
 def log2_T(x):
-    """Logarithm to base 2, exact for powers of 2: -inf at 0, NaN below."""
+    """Return the base-2 logarithm, exact for powers of 2: -inf at 0, NaN below."""
     tiny = x < NORMAL
     n, f = log_parts_T(x * SCALE if tiny else x)
     n = INT(n - SCALED) if tiny else n
@@ -219,7 +219,7 @@ def log2_T(x):
 
 @exact_jit
 def erf_T(x):
-    """2 / sqrt(pi) times the integral of e^-t^2 from 0 to x; beyond 1 as 1 - e^q."""
+    """Return 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x; beyond 1 as 1 - e^q."""
     t = x * x
     if SIZE == 4:
         p = T(0.005187162) + t * (T(-0.0007997853) + t * T(7.806903e-05))
@@ -259,11 +259,10 @@ def erf_T(x):
 
 @exact_jit
 def quarter_turns_T(x):
-    """(n, r) with x = n pi/2 + r and |r| <= pi/4; the last two bits of n are right.
+    """Return (n, r) with x = n pi/2 + r and |r| <= pi/4; the last two bits of n are right.
 
-    pi/2 comes in parts of 11 (33) bits, so that n times a part is exact: always with fused
-    multiply-add, and without it while n has no more than 13 (20) bits, which is for |x| up to
-    12,000 (1,600,000).
+    pi/2 is split into parts of 11 (33) bits so that n times a part is exact. It always is with
+    fused multiply-add. Without it, n must have at most 13 (20) bits: |x| up to 12,000 (1,600,000).
     """
     shifted = x * T(0.6366197723675814) + ROUND
     n = shifted - ROUND
@@ -277,7 +276,7 @@ def quarter_turns_T(x):
 
 @exact_jit
 def sine_in_quarter_T(n, r):
-    """sin(n pi/2 + r) for |r| <= pi/4."""
+    """Return sin(n pi/2 + r) for |r| <= pi/4."""
     t = r * r
     if SIZE == 4:
         s = T(-0.16666651) + t * (T(0.008331919) - t * T(0.00019483038))
@@ -296,7 +295,7 @@ def sine_in_quarter_T(n, r):
 
 @exact_jit
 def sin_T(x):
-    """Sine; NaN where |x| exceeds 10^6 (10^14): neighbouring floats there are 1/16 (1/64) apart."""
+    """Return sin(x), NaN for |x| above 10^6 (10^14), where floats are 1/16 (1/64) apart."""
     n, r = quarter_turns_T(x)
     y = sine_in_quarter_T(n, r) if abs(x) <= MOST_SINE else T(math.nan)
     return x if abs(x) < SMALL_SINE else y
@@ -304,7 +303,7 @@ def sin_T(x):
 
 @exact_jit
 def cos_T(x):
-    """Cosine; NaN where |x| exceeds 10^6 (10^14)."""
+    """Return cos(x), NaN for |x| above 10^6 (10^14)."""
     n, r = quarter_turns_T(x)
     return sine_in_quarter_T(INT(n + INT(1)), r) if abs(x) <= MOST_SINE else T(math.nan)
 
@@ -314,10 +313,10 @@ def cos_T(x):
 
 @exact_jit
 def atan2_T(y, x):
-    """The angle of the point (x, y), from -pi to pi; of (0, 0) 0 or pi, by the sign of x.
+    """Return the angle of point (x, y), from -pi to pi. (0, 0) gives 0 or pi by x's sign.
 
-    In the eighth of a turn above the x-axis it is arctan(low / high), and in that eighth's upper
-    half pi/4 + arctan((low - high) / (low + high)).
+    In the eighth of a turn above the x-axis, the angle is arctan(low / high). In the upper half of
+    that eighth, it is pi/4 + arctan((low - high) / (low + high)).
     """
     a, b = abs(y), abs(x)
     low, high = (b, a) if a > b else (a, b)
@@ -345,15 +344,15 @@ def atan2_T(y, x):
     return y + x if y != y or x != x else signed_as_T(angle, y)
 
 
-# ---- whole quotients and what they leave ---------------------------------------------------------
+# ---- integer quotients and remainders ------------------------------------------------------------
 
 
 @exact_jit
 def left_over_T(a, b):
-    """What whole multiples of b leave of a, without rounding and with the sign of a: C's fmod.
+    """Return the exact remainder of a / b with the sign of a, like C's fmod.
 
-    Long division: takes away b, times the power of 2 that brings it next to what is left. Of two
-    numbers within a factor of 2 the difference is exact.
+    Long division: subtract b times the power of 2 that brings it next to what is left. The
+    difference of two numbers within a factor of 2 is exact.
     """
     r, d = abs(a), abs(b)
     if not r < T(math.inf) or not d > T(0.0):
@@ -372,17 +371,17 @@ def left_over_T(a, b):
 
 @exact_jit
 def remainder_T(a, b):
-    """a - b floor(a / b) without rounding: what is left over, moved to b's side of 0."""
+    """Return a - b floor(a / b) without rounding: left_over_T, moved to b's side of 0."""
     r = left_over_T(a, b)
     return r + b if r != T(0.0) and (r < T(0.0)) != (b < T(0.0)) else r
 
 
 @exact_jit
 def floor_divide_T(a, b):
-    """floor(a / b) of the exact quotient; a / b for b = 0."""
+    """Return floor(a / b) of the exact quotient, or a / b for b = 0."""
     r = left_over_T(a, b)
     q = (a - r) / b
     q = q - T(1.0) if r != T(0.0) and (r < T(0.0)) != (b < T(0.0)) else q
-    size = abs(q)  # an integer but for rounding
+    size = abs(q)  # an integer except for rounding
     whole = signed_as_T((size + WHOLE) - WHOLE if size < WHOLE else size, q)
     return a / b if b == T(0.0) else whole

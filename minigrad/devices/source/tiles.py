@@ -1,8 +1,8 @@
 """Tiles: sums of products that stay in vector registers, as LLVM instructions.
 
-LLVM makes vectors of the innermost loop alone, and here the sums of a whole tile must stay in
-registers while several loops run. So these functions build the instructions themselves: vectors of
-eight floats, which a processor with shorter ones gets in pieces.
+LLVM only vectorizes the innermost loop, but the sums of a whole tile must stay in registers across
+several loops. So these functions build the instructions themselves. They use vectors of eight
+floats, which LLVM splits for processors with shorter ones.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -13,32 +13,32 @@ from numba.core import cgutils
 LANES = 8
 BLOCK = 4  # channels of a tile
 WIDE = 2  # vectors of a tile of `sums_of_windows`
-TAPS = 3  # places of a kernel in a tile of `sums_of_pixels`
+TAPS = 3  # kernel places in a tile of `sums_of_pixels`
 _F32, _I32, _I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_F32, LANES)
 
 
 class Tile:
-    """A few ways to say what a tile does."""
+    """Helpers that build the instructions of a tile."""
 
     def __init__(self, builder):
         self.builder = builder
 
     def at(self, pointer, index):
-        """The address of an element."""
+        """Return the address of an element."""
         index = ir.Constant(_I64, index) if isinstance(index, int) else index
         return self.builder.gep(pointer, [index])
 
     def vector_at(self, pointer):
-        """The address of a vector that begins at an element."""
+        """Return the address of an element as a vector pointer."""
         return self.builder.bitcast(pointer, _VECTOR.as_pointer())
 
     def load(self, pointer):
-        """LANES neighbours."""
+        """Load LANES neighbouring elements."""
         return self.builder.load(self.vector_at(pointer), align=4)
 
     def everywhere(self, pointer):
-        """One element in every lane."""
+        """Broadcast one element to every lane."""
         undefined = ir.Constant(_VECTOR, ir.Undefined)
         one = self.builder.load(pointer)
         one = self.builder.insert_element(undefined, one, ir.Constant(_I32, 0))
@@ -46,17 +46,17 @@ class Tile:
         return self.builder.shuffle_vector(one, undefined, first)
 
     def plus(self, total, a, b):
-        """total + a * b, in one instruction where there is one."""
+        """Return total + a * b, fused where the processor can."""
         product = self.builder.fmul(a, b, flags=["contract"])
         return self.builder.fadd(total, product, flags=["contract"])
 
     def store(self, vectors, pointers):
-        """Writes vectors."""
+        """Store vectors."""
         for v, p in zip(vectors, pointers, strict=True):
             self.builder.store(v, self.vector_at(p), align=4)
 
     def lane_sums(self, vectors):
-        """The sums over the lanes of eight vectors, as one vector: pairs are added three times."""
+        """Return the lane sums of eight vectors as one vector, by adding pairs three times."""
         width = LANES // 2
         while len(vectors) > 1:
             low = [k for k in range(2 * LANES) if k % (2 * width) < width]
@@ -71,7 +71,7 @@ class Tile:
         return vectors[0]
 
     def loop(self, count, values, body):
-        """values = body(index, values) for each index below count, which is at least 1."""
+        """Repeat values = body(index, values) for each index below count, which is at least 1."""
         builder, before = self.builder, self.builder.block
         head, done = builder.append_basic_block("head"), builder.append_basic_block("done")
         builder.branch(head)
@@ -92,9 +92,9 @@ class Tile:
 
 @intrinsic
 def sums_of_windows(typing, x, taps, w, out, count, pitch):
-    """out[o * pitch + j] = bias o + the sum over taps t of x[taps[t] + j] * w[t, o].
+    """Set out[o * pitch + j] to bias o + the sum over taps t of x[taps[t] + j] * w[t, o].
 
-    For 4 channels o and 16 neighbours j. w: 4 biases, then (count, 4).
+    Covers 4 channels o and 16 neighbours j. w: 4 biases, then (count, 4).
     """
 
     def code(context, builder, signature, arguments):
@@ -121,9 +121,9 @@ def sums_of_windows(typing, x, taps, w, out, count, pitch):
 
 @intrinsic
 def sums_of_pixels(typing, g, x, out, g_plane, a, b, c, images, g_image, x_image, vectors):
-    """out[o, t] = the sum of g[o] times x[t] over images and pixels, (4, 3) and 4 more elements.
+    """Set out[o, t] to the sum of g[o] * x[t] over images and pixels; (4, 3) and 4 unused.
 
-    Four channels o of g lie `g_plane` apart; the three x[t] begin at the places a, b and c of x.
+    The four channels o of g lie `g_plane` apart; the three x[t] begin at places a, b and c of x.
     """
 
     def code(context, builder, signature, arguments):
@@ -158,7 +158,7 @@ def sums_of_pixels(typing, g, x, out, g_plane, a, b, c, images, g_image, x_image
 
 @intrinsic
 def moved(typing, pointer, count):
-    """The address so many elements on."""
+    """Return the pointer advanced by `count` elements."""
 
     def code(context, builder, signature, arguments):
         return builder.gep(arguments[0], [arguments[1]])
@@ -168,7 +168,7 @@ def moved(typing, pointer, count):
 
 @intrinsic
 def copied(typing, out, source, count):
-    """out = count elements of source, by memcpy: a loop would be as fast, but slow to compile."""
+    """Copy count elements to out by memcpy: a loop is as fast but slower to compile."""
 
     def code(context, builder, signature, arguments):
         size = context.get_abi_sizeof(arguments[0].type.pointee)
@@ -180,7 +180,7 @@ def copied(typing, out, source, count):
 
 @intrinsic
 def zeroed(typing, out, count):
-    """count elements of out become 0."""
+    """Set count elements of out to 0."""
 
     def code(context, builder, signature, arguments):
         size = context.get_abi_sizeof(arguments[0].type.pointee)

@@ -1,9 +1,9 @@
 """Windows over the last two axes of x (images, channels, h, w): for convolution and pooling.
 
-Windows have kh x kw elements, dh and dw apart; they stand sh and sw apart, oh x ow of them, over x
+Windows have kh x kw elements, dh and dw apart. There are oh x ow windows, sh and sw apart, over x
 with a border of ph and pw. Element (ki, kj) of the window at (oi, oj) lies in row
 oi * sh - ph + ki * dh and column oj * sw - pw + kj * dw. Columns are (images, channels * kh *
-kw, oh * ow), with a stride a row and one an image. A plane is one channel of one image, in C order.
+kw, oh * ow), with strides `row` and `image`. A plane is one channel of one image, in C order.
 T: a float.
 """
 
@@ -14,20 +14,20 @@ _COLUMNS = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 @exact_jit
 def first_inside(offset, step):
-    """The first o with o * step + offset >= 0."""
+    """Return the first o with o * step + offset >= 0."""
     return I8(0) if offset >= 0 else (-offset + step - 1) // step
 
 
 @exact_jit
 def past_inside(offset, step, size, count):
-    """One past the last o < count with o * step + offset < size; 0 if there is none."""
+    """Return one past the last o < count with o * step + offset < size, or 0."""
     left = size - offset
     return I8(0) if left <= 0 else min(count, (left + step - 1) // step)
 
 
 @exact_jit
 def shifted_plane(x, out, source, target, h, w, down, right, zero):
-    """A plane moved by whole rows and columns: one copy, then zeros where it overhangs."""
+    """Write a plane shifted by whole rows and columns: one copy, then zeros at the overhang."""
     size, shift = h * w, down * w + right
     low = min(size, max(I8(0), -shift))
     high = max(low, min(size, size - shift))
@@ -47,7 +47,7 @@ def shifted_plane(x, out, source, target, h, w, down, right, zero):
 def unfold_T(
     x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
 ):
-    """The windows of planes start to stop - 1 as columns, 0 where they overhang."""
+    """Write the windows of planes start to stop - 1 as columns, 0 where they overhang."""
     x, out = T_at(x_at), T_at(out_at)
     for p in range(start, stop):
         n, channel = p // c, p % c
@@ -84,7 +84,7 @@ def unfold_T(
 def fold_T(
     columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
 ):
-    """The sum of columns at the places they were unfolded from: the adjoint of unfold."""
+    """Sum columns at the places they were unfolded from: the adjoint of unfold."""
     columns, out = T_at(columns_at), T_at(out_at)
     for p in range(start, stop):
         n, channel = p // c, p % c
@@ -114,17 +114,17 @@ _PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 @exact_jit
 def larger(here, value, place, best):
-    """(place, best) after one more element: the first of equals stays, NaN counts as largest."""
+    """Return (place, best) after one more element: the first of equals stays, NaN is largest."""
     wins = (not (value <= best)) & (best == best)
     return (here if wins else place), (value if wins else best)
 
 
 @restrict_jit
 def pair_places(x, out, first, row, target, ow, sw):
-    """The largest of 2 x 2 windows in a line that lie inside, by vector code.
+    """Find the largest of each 2 x 2 window in a line inside the plane, by vector code.
 
-    A line is short: a comparison of the pointers would cost more than it. Places count from the
-    window's first element, in 32 bits as float32 has them: no conversions between vectors.
+    A line is short, so comparing pointers would cost more than the line. Places count from the
+    window's first element, in 32 bits like float32, so vectors need no conversion.
     """
     below = I4(row)
     for oj in range(ow):
@@ -138,7 +138,7 @@ def pair_places(x, out, first, row, target, ow, sw):
 
 @lazy(_PLACES)
 def largest_T(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
-    """Where in the flattened x the first largest element of each window lies; NaN counts as it."""
+    """Write the index in flattened x of each window's first largest element, NaN included."""
     x, out = T_at(x_at), i8_at(out_at)
     for p in range(start, stop):
         if kh == 2 and kw == 2 and dh == 1 and dw == 1 and ph == 0 and pw == 0:

@@ -27,7 +27,7 @@ class Calls(LanguagePart):
     """The part of the compiler that handles calls."""
 
     def call(self, node, wanted):
-        """A call; wanted: whether its result is used."""
+        """Compile a call; wanted: whether its result is used."""
         for argument in (*node.args, *node.keywords):
             if isinstance(argument, ast.Starred) or getattr(argument, "arg", "") is None:
                 raise self.source.refuse(
@@ -58,7 +58,7 @@ class Calls(LanguagePart):
         raise self.source.refuse(node, why, fix=fix)
 
     def _number_in_text(self, node):
-        """float("nan"): float of a string that is known when the kernel is compiled."""
+        """Compile float("nan"): float of a string known when the kernel is compiled."""
         try:
             value = np.float64(self.folded(node.args[0]))
         except ValueError:
@@ -73,7 +73,7 @@ class Calls(LanguagePart):
         return [self.expression(argument) for argument in node.args]
 
     def _plain(self, node, function):
-        """A function of values alone."""
+        """Compile a call of a function that needs only values."""
         parts, site = self._arguments(node), self.source.site(node)
         self._check_number(node, function, 0)
         name = ast.unparse(node.func)
@@ -88,7 +88,7 @@ class Calls(LanguagePart):
         return counted
 
     def _context(self, node, function, wanted):
-        """A function that needs the frame, the mask and the site."""
+        """Compile a call of a function that needs the frame, the mask and the site."""
         parts, call = self._arguments(node), CallExpression(self.source.site(node), wanted)
         self._check_number(node, function, 3)
         name = ast.unparse(node.func)
@@ -100,7 +100,7 @@ class Calls(LanguagePart):
         return run
 
     def _check_number(self, node, function, own):
-        """Refuses a wrong number of arguments; own: the number that the machine adds itself."""
+        """Refuse a wrong number of arguments; own: how many the machine itself adds."""
         if hasattr(function, "nin"):
             fits, wanted = len(node.args) == function.nin, function.nin
         else:
@@ -134,7 +134,7 @@ class Calls(LanguagePart):
         return cast
 
     def _method(self, node):
-        """`value.view(dtype)`; other methods of Numba's numbers and arrays are refused."""
+        """Compile `value.view(dtype)`; other methods of Numba's numbers and arrays are refused."""
         if not isinstance(node.func, ast.Attribute):
             self.expression(node.func)  # refuses an undefined name as such
             raise self.source.refuse(
@@ -214,7 +214,7 @@ class Calls(LanguagePart):
     # ---- intrinsics ------------------------------------------------------------------------------
 
     def intrinsic_value(self, found, node):
-        """An intrinsic that is a value: cuda.threadIdx.x."""
+        """Return the closure of an intrinsic that is a value, such as cuda.threadIdx.x."""
         value = intrinsics.VALUES.get(found.path)
         if value is not None:
             return value
@@ -225,7 +225,7 @@ class Calls(LanguagePart):
         )
 
     def _unknown(self, path, node):
-        """The error of a name that `cuda` does not have."""
+        """Return the error for a name that `cuda` does not have."""
         near = nearest(path)
         meant = f"; did you mean cuda.{near[0]}?" if near else ""
         fix = f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None
@@ -291,7 +291,7 @@ class Calls(LanguagePart):
 # ---- the arrays that a kernel declares ----------------------------------------------------------
 
 
-SIZES = {  # what to do about a size that is known at launch alone
+SIZES = {  # what to do about a size that is known only at launch
     "shared.array": "a size known at launch alone is dynamic shared memory: shape 0, and"
     " kernel[blocks, threads, 0, bytes]",
     "local.array": "of a local array, take the largest size that can be needed",
@@ -299,7 +299,7 @@ SIZES = {  # what to do about a size that is known at launch alone
 
 
 def _local_array(wave, sizes, dtype, site, mask):
-    """The local array declared at a site; uninitialised for the lanes of a mask."""
+    """Return the local array declared at a site, uninitialised for the lanes of a mask."""
     found = wave.arrays.get(site)
     if found is None:
         found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
@@ -309,7 +309,7 @@ def _local_array(wave, sizes, dtype, site, mask):
 
 
 def _shared_array(wave, sizes, dtype, site):
-    """The shared array declared at a site: the same one each time."""
+    """Return the shared array declared at a site: the same one each time."""
     found = wave.arrays.get(site)
     if found is None:
         nbytes = int(np.prod(sizes)) * dtype.itemsize
@@ -319,7 +319,7 @@ def _shared_array(wave, sizes, dtype, site):
 
 
 def _dynamic_array(wave, dtype, site):
-    """All dynamic shared arrays begin at the same bytes."""
+    """Return a view of dynamic shared memory; all dynamic arrays begin at the same byte."""
     if wave.dynamic_region is None:
         wave.dynamic_region = wave.memory.shared(wave.dynamic, "dynamic shared memory")
     return _view_of_shared(wave, wave.dynamic_region, (wave.dynamic // dtype.itemsize,), dtype)
@@ -334,5 +334,5 @@ def _view_of_shared(wave, region, sizes, dtype):
 
 
 def _is_name(node):
-    """Whether an expression is a name, or an attribute of one."""
+    """Return whether an expression is a name, or an attribute of one."""
     return isinstance(node, ast.Name | ast.Attribute)

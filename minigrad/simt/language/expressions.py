@@ -20,7 +20,7 @@ class Expressions(LanguagePart):
     """The part of the compiler that handles expressions."""
 
     def expression(self, node):
-        """One expression; folded if its value is known already."""
+        """Compile one expression; fold it if its value is already known."""
         value = self.folded(node)
         if value is not MISSING:
             return lambda f, m: value
@@ -36,7 +36,7 @@ class Expressions(LanguagePart):
         return method(node)
 
     def folded(self, node):
-        """The value of a constant expression, or MISSING."""
+        """Return the value of a constant expression, or MISSING."""
         if isinstance(node, ast.Constant):
             return self._literal(node)
         if isinstance(node, ast.Name | ast.Attribute):
@@ -116,7 +116,7 @@ class Expressions(LanguagePart):
         return lambda f, m: tuple([part(f, m) for part in parts])
 
     def operation(self, op, node):
-        """A closure (frame, mask, a, b) of a binary operator."""
+        """Return the closure (frame, mask, a, b) of a binary operator."""
         name = type(op).__name__
         function = BINARY.get(name)
         if function is None:

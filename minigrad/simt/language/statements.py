@@ -14,7 +14,7 @@ class Statements(LanguagePart):
     """The part of the compiler that handles statements."""
 
     def block(self, nodes):
-        """Several statements, one after the other."""
+        """Compile several statements, to run one after the other."""
         pairs = [(self.statement(node), self.source.site(_head(node))) for node in nodes]
 
         def run(f, m):
@@ -39,7 +39,7 @@ class Statements(LanguagePart):
         return run
 
     def statement(self, node):
-        """One statement."""
+        """Compile one statement."""
         method = getattr(self, f"do_{type(node).__name__}", None)
         if method is None:
             kind = type(node).__name__
@@ -94,7 +94,7 @@ class Statements(LanguagePart):
         return self.do_Assign(ast.Assign([node.target], node.value))
 
     def target(self, node):
-        """The target of `=`: a closure (frame, mask, value)."""
+        """Compile the target of `=` to a closure (frame, mask, value)."""
         if isinstance(node, ast.Name):
             slot = self.scope.slots[node.id]
             return lambda f, m, v: f.assign(slot, v, m)
@@ -166,7 +166,7 @@ class Statements(LanguagePart):
         return step
 
     def do_Assert(self, node):
-        """An assert, which on a GPU fails in debug mode only."""
+        """Compile an assert, which on a GPU fails only in debug mode."""
         test, site = self.expression(node.test), self.source.site(node)
         said = None if node.msg is None else _text(node.msg)
 
@@ -221,7 +221,7 @@ _KEYWORDS = {  # of the classes of ast that have other names than their keywords
 
 
 def _head(node):
-    """The part of a statement that its errors name: the condition of an `if`, for one."""
+    """Return the part of a statement that its errors name, such as the condition of an `if`."""
     for part in ("test", "iter"):
         if hasattr(node, part):
             return getattr(node, part)
@@ -229,13 +229,13 @@ def _head(node):
 
 
 def _text(node):
-    """The message of an assert: its text, or the source of the expression."""
+    """Return the message of an assert: its text, or the source of the expression."""
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return node.value if is_text else ast.unparse(node)
 
 
 def _writable(value, name):
-    """The array or pointer whose element is assigned to."""
+    """Return the array or pointer whose element is assigned to; raise if it is neither."""
     if not hasattr(value, "store"):
         raise Misuse(
             f"{name} is {describe(value)}, which cannot be written to",

@@ -10,7 +10,7 @@ _I8 = np.dtype(np.int64)
 
 
 def whole(index, site, what="an index"):
-    """An index, or another value that must be an integer, as int64; raises if it is none."""
+    """Return an index, or another integer value, as int64; raise if it is no integer."""
     kind = getattr(getattr(index, "dtype", None), "kind", None)
     if kind is None or kind not in "iu" or hasattr(index, "load"):
         fix = "convert it: int(i)"
@@ -25,9 +25,9 @@ def whole(index, site, what="an index"):
 
 
 def checked(index, extent, axis, lanes, mask, site):
-    """An index along an axis, int64: negative ones counted from the end, all within the extent.
+    """Return an index along an axis as int64, negative ones wrapped; raise if out of range.
 
-    Unsigned indices are never negative: their 0 - 1 is a very large number, as on a GPU.
+    Unsigned indices are never negative: 0 - 1 is a very large number, as on a GPU.
     """
     given, index = index, whole(index, site)
     if index.ndim == 0:
@@ -62,7 +62,7 @@ def checked(index, extent, axis, lanes, mask, site):
 
 
 class ArrayView:
-    """Elements of a region: a NumPy array's, or those of a block's shared memory.
+    """Elements of a region: those of a NumPy array or of a block's shared memory.
 
     Attributes:
         region, dtype: see `memory`.
@@ -88,7 +88,7 @@ class ArrayView:
         return np.int64(np.prod(self.shape, dtype=np.int64))
 
     def locate(self, index, lanes, mask, site):
-        """Indices, one per axis -> element in the region."""
+        """Return the element in the region for indices, one per axis."""
         flat = self.offset
         for axis, (i, stride) in enumerate(zip(index, self.strides, strict=False)):
             i = checked(i, self.shape[axis], axis, lanes, mask, site)
@@ -96,13 +96,13 @@ class ArrayView:
         return flat
 
     def load(self, index, lanes, mask, site):
-        """One element, or a view if there are fewer indices than axes."""
+        """Return one element, or a view if there are fewer indices than axes."""
         if len(index) == len(self.shape) and not any(type(i) is slice for i in index):
             return self.region.load(self.dtype, self.locate(index, lanes, mask, site), mask, site)
         return self._view(index, lanes, mask, site)
 
     def store(self, index, value, lanes, mask, site):
-        """Writes one element per lane, cast to the array's dtype."""
+        """Write one element per lane, cast to the array's dtype."""
         if any(type(i) is slice for i in index):
             raise fault(
                 SimulationError,
@@ -120,7 +120,7 @@ class ArrayView:
         self.region.store(self.dtype, flat, value, mask, site)
 
     def element(self, index, lanes, mask, site):
-        """What atomic operations use: (region, dtype, element)."""
+        """Return what atomic operations use: (region, dtype, element)."""
         if len(index) != len(self.shape):
             raise self._wrong_count(index, site, "an atomic operation needs one element")
         return self.region, self.dtype, self.locate(index, lanes, mask, site)
@@ -152,11 +152,11 @@ class ArrayView:
         return ArrayView(self.region, self.dtype, shape, strides, flat)
 
     def transposed(self):
-        """The view with its axes reversed: `x.T`."""
+        """Return the view with its axes reversed: `x.T`."""
         return ArrayView(self.region, self.dtype, self.shape[::-1], self.strides[::-1], self.offset)
 
     def merged(self, mask, old):
-        """This view in the lanes of a mask, an older one of the same kind elsewhere."""
+        """Return this view in the lanes of a mask, an older one of the same kind elsewhere."""
         same = (self.region, self.dtype, self.shape, self.strides)
         if same != (old.region, old.dtype, old.shape, old.strides):
             raise Misuse(
@@ -180,7 +180,7 @@ def _uniform_slice(part, extent, site):
 
 
 class PointerView:
-    """A pointer in a kernel: p[i] is the i-th element after the one that it points at."""
+    """A pointer in a kernel: p[i] is the i-th element after the one it points to."""
 
     __slots__ = ("dtype", "offset", "region")
     kind = "a pointer"
@@ -196,21 +196,21 @@ class PointerView:
         return self.offset + whole(index[0], site)
 
     def load(self, index, lanes, mask, site):
-        """One element per lane."""
+        """Return one element per lane."""
         return self.region.load(self.dtype, self._locate(index, site), mask, site)
 
     def store(self, index, value, lanes, mask, site):
-        """Writes one element per lane, cast to the pointer's dtype."""
+        """Write one element per lane, cast to the pointer's dtype."""
         if value.dtype != self.dtype:
             value = value.astype(self.dtype)
         self.region.store(self.dtype, self._locate(index, site), value, mask, site)
 
     def element(self, index, lanes, mask, site):
-        """What atomic operations use: (region, dtype, element)."""
+        """Return what atomic operations use: (region, dtype, element)."""
         return self.region, self.dtype, self._locate(index, site)
 
     def merged(self, mask, old):
-        """This pointer in the lanes of a mask, an older one elsewhere."""
+        """Return this pointer in the lanes of a mask, an older one elsewhere."""
         if (self.region, self.dtype) != (old.region, old.dtype):
             raise Misuse("one name points into different buffers in different threads")
         return PointerView(self.region, self.dtype, np.where(mask, self.offset, old.offset))
@@ -226,6 +226,6 @@ class Triple:
         self.x, self.y, self.z = x, y, z
 
     def merged(self, mask, old):
-        """These three in the lanes of a mask, older ones elsewhere."""
+        """Return these three in the lanes of a mask, older ones elsewhere."""
         pairs = zip((self.x, self.y, self.z), (old.x, old.y, old.z), strict=True)
         return Triple(*[merge(mask, mine, other) for mine, other in pairs])

@@ -21,7 +21,7 @@ def _vector(value, lanes):
 
 
 def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError):
-    """Checks a mask: (the lanes that take part, bool (count,) or None for all; the lanes' masks).
+    """Check a mask; return (lanes that take part: bool (count,) or None for all; the masks).
 
     The masks are bits, int64, a scalar or one per lane: groups of one warp with masks of their own
     may call at once.
@@ -73,7 +73,7 @@ def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError
 
 
 def _agreed(call, lanes, m, bits, kind):
-    """bool (count,): the lanes that others name; they must give the same mask."""
+    """Return the lanes that others name, bool (count,); they must give the same mask."""
     masks = np.zeros((lanes.warps, WARP), np.int64)  # 0: not active
     on = np.arange(lanes.count) if m is None else np.flatnonzero(m)
     masks[lanes.warp[on], lanes.position[on]] = bits[on]
@@ -95,7 +95,7 @@ def _agreed(call, lanes, m, bits, kind):
 
 
 def _shuffle(source):
-    """source(position, argument): (position in the warp to read from, whether it is in range)."""
+    """Return the shuffle that reads from source(position, argument, size): (position, in range)."""
 
     def run(call, f, m, mask, value, argument, width=_WHOLE):
         lanes = f.wave.lanes
@@ -155,7 +155,7 @@ def _across(within, argument, size):
 
 
 def _ballots(f, m, part, predicate):
-    """Per warp, int64: the bits of the lanes that take part and whose predicate holds."""
+    """Return per warp, int64, the bits of participating lanes whose predicate holds."""
     lanes = f.wave.lanes
     held = _vector(predicate != 0, lanes)
     if part is not None:
@@ -176,7 +176,7 @@ def _vote(decide):
 
 
 def _match_any(call, f, m, mask, value):
-    """The lanes of the warp that hold the same value, as bits."""
+    """Return the lanes of the warp that hold the same value, as bits."""
     lanes = f.wave.lanes
     part, named = _take_part(call, f, m, mask)
     there = np.ones(lanes.count, bool) if part is None else part
@@ -188,7 +188,7 @@ def _match_any(call, f, m, mask, value):
 
 
 def _match_all(call, f, m, mask, value):
-    """(mask, True) in warps whose lanes all hold the same value, (0, False) in others."""
+    """Return (mask, True) in warps whose lanes all hold the same value, (0, False) in others."""
     lanes = f.wave.lanes
     same = _match_any(call, f, m, mask, value)
     part, named = _take_part(call, f, m, mask)
@@ -215,13 +215,13 @@ def _syncwarp(call, f, m, mask=_ALL):
 
 
 def _groups(part, named):
-    """Yields the lanes that call with one mask, for each mask."""
+    """Yield, for each mask, the lanes that call with it."""
     for mask in np.unique(named if part is None else named[part]):
         yield named == mask if part is None else part & (named == mask)
 
 
 def _bits(held):
-    """Bits of lanes as Numba gives them: int32."""
+    """Return lane bits in the type that Numba uses: int32."""
     return held.astype(np.uint32).view(np.int32)
 
 

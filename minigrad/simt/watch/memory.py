@@ -4,7 +4,7 @@ The machine (`launch`) makes one `Memory` per launch, calls `begin` with the lan
 and asks it for regions: `buffer` for global memory, which lives for the whole launch, `shared` for
 the shared memory of a wave's blocks. (Local arrays are registers of the machine, not memory.)
 
-A region is bytes. An access names its element type and, in units of that type, an index:
+A region is bytes. An access names its element type and an index in units of that type:
 
 - dtype: np.dtype of the element.
 - index: int64, element 0 being the region's first byte: a vector with one element per lane, or a
@@ -61,7 +61,7 @@ class Site:
 
     @property
     def where(self):
-        """`file:line  source text`, as error messages show it."""
+        """Return `file:line  source text`, as error messages show it."""
         return describe_line(self.file, self.line)
 
 
@@ -83,7 +83,7 @@ class Region:
         self._guard = Guard(memory.watch, self, used) if watches else None
 
     def typed(self, dtype):
-        """The bytes as elements of a dtype."""
+        """Return the bytes as elements of a dtype."""
         found = self._typed.get(dtype)
         if found is None:
             whole = self.data.size // dtype.itemsize * dtype.itemsize
@@ -91,7 +91,7 @@ class Region:
         return found
 
     def load(self, dtype, index, active, site, width=1):
-        """The elements at `index`: a scalar if index is one; if width > 1, a list of them."""
+        """Return the elements at `index`: a scalar if index is one; a list if width > 1."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
         self._note(READ, dtype, index, active, site, width)
@@ -100,7 +100,7 @@ class Region:
         return [cells[index + k] for k in range(width)]
 
     def store(self, dtype, index, value, active, site, width=1):
-        """Writes; if several lanes write one element, the highest lane's value stays."""
+        """Write elements; if several lanes write the same one, the highest lane's value stays."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
         if not self.writable:
@@ -115,7 +115,7 @@ class Region:
                 cells[index[active] + k] = part if part.ndim == 0 else part[active]
 
     def atomic(self, dtype, operation, index, value, active, site, old=True):
-        """Reads, computes, writes, lane after lane; returns the old elements if wanted.
+        """Read, compute and write, lane after lane; return the old elements if wanted.
 
         operation: a name in `atomics.OPERATIONS`. value: for "cas" a pair (expected, new).
         """
@@ -137,14 +137,14 @@ class Region:
             counts.access(_NAMES[kind], self, site, index * size, size * width, active)
 
     def called(self, site):
-        """The kernel's name for this memory; for a shared array, the variable at the site."""
+        """Return the kernel's name for this memory: for a shared array, the site's variable."""
         if self.space != "shared":
             return self.name
         found = re.match(r"(\w+)\s*\[|[\w.]+\((\w+)", site.text)  # tile[i], atomic.add(tile, i, x)
         return self.name if found is None else found[1] or found[2]
 
     def element(self, byte, itemsize, site):
-        """`element (1, 2) of tile`: the element at a byte of this memory, for messages."""
+        """Return `element (1, 2) of tile`, which names the element at a byte, for messages."""
         index = byte // itemsize
         name = self.called(site)
         if self.shape is not None and len(self.shape) > 1 and index < np.prod(self.shape):
@@ -152,7 +152,7 @@ class Region:
         return f"element {index} of {name}"
 
     def _inside(self, cells, index, active, site, width):
-        """The index, with 0 for inactive lanes whose index would be outside."""
+        """Return the index, with 0 for inactive lanes whose index would be outside."""
         limit = cells.size - width + 1
         if index.ndim == 0:
             if 0 <= index < limit:
@@ -181,7 +181,7 @@ class Region:
 
 
 def last(value, active):
-    """The value of an element that all active lanes have stored to: the highest lane's."""
+    """Return the value of an element that all active lanes store to: the highest lane's."""
     if value.ndim == 0:
         return value
     return value[-1] if active is None else value[np.flatnonzero(active)[-1]]
@@ -205,7 +205,7 @@ class Memory:
         self.static = 0
 
     def begin(self, lanes):
-        """A new wave: other blocks run from here on."""
+        """Begin a new wave: other blocks run from here on."""
         self.lanes, self.static = lanes, 0
         if self.watch is not None:
             self.watch.begin(lanes)
@@ -213,7 +213,7 @@ class Memory:
             self.counts.wave(lanes)
 
     def barrier(self, blocks=None):
-        """Blocks passed a barrier; blocks: bool (lanes.blocks,), or None for all of the wave."""
+        """Record that blocks passed a barrier; blocks: bool (lanes.blocks,), or None for all."""
         if blocks is None:
             self.lanes.block_epoch += 1
         else:
@@ -222,24 +222,24 @@ class Memory:
             self.watch.barrier(blocks)
 
     def warp_barrier(self, active=None):
-        """Lanes passed a `syncwarp`, each with the other active lanes of its warp."""
+        """Record that lanes passed a `syncwarp`, each with the other active lanes of its warp."""
         if self.watch is not None and self.watch.ordering is not None:
             self.watch.ordering.warp_barrier(active)
 
     def fence(self, active=None):
-        """Lanes passed a `threadfence` (of any scope)."""
+        """Record that lanes passed a `threadfence` (of any scope)."""
         if self.watch is not None and self.watch.ordering is not None:
             self.watch.ordering.fence(active)
 
     def buffer(self, data, name, writable=True, space="global", shape=None):
-        """The region of a buffer; data: uint8 (n,), used in place.
+        """Return the region of a buffer; data: uint8 (n,), used in place.
 
         Arguments that show the same bytes must share a region, or their races go unseen.
         """
         return Region(self, data, space, name, writable=writable, shape=shape)
 
     def shared(self, nbytes, name, shape=None):
-        """Shared memory for the blocks of this wave, `nbytes` each, uninitialised.
+        """Return uninitialised shared memory for this wave's blocks, `nbytes` each.
 
         shape: of a static array; static arrays have 48 KiB per block in all, on every GPU.
         """

@@ -34,11 +34,11 @@ class Log:
         self.entries = []  # (kind, Use, time)
 
     def forget(self):
-        """All blocks have passed a barrier; only for shared memory."""
+        """Forget all accesses: every block has passed a barrier; only for shared memory."""
         self.entries.clear()
 
     def before(self, kind, use, where):
-        """Pairs of accesses: (places in use, (kind, site, time, thread) columns) on equal cells."""
+        """Yield (kind, site, time, places in use, threads): pairs of accesses to equal cells."""
         places = np.flatnonzero(where)
         places = places[np.argsort(use.cells[places], kind="stable")]
         wanted = use.cells[places]
@@ -57,7 +57,7 @@ class Log:
             yield other, past.site, time, places[pair], thread
 
     def split(self, parts):
-        """Each cell becomes several."""
+        """Split each cell into `parts` cells."""
         for k, (kind, use, time) in enumerate(self.entries):
             self.entries[k] = kind, use.finer(parts), time
 
@@ -74,7 +74,7 @@ class Ordering:
         self.pair_time: Any = None
 
     def begin(self, lanes):
-        """A new wave."""
+        """Begin a new wave."""
         self.lanes = lanes
         self.block_time = np.full(lanes.blocks, NEVER)  # of the last barrier
         self.warp_time = np.full(lanes.warps, NEVER)  # of the last syncwarp of all lanes
@@ -85,12 +85,12 @@ class Ordering:
         self.free, self.block_free = {}, {}
 
     def tick(self):
-        """The time of an event."""
+        """Return the time of a new event."""
         self.time += 1
         return self.time
 
     def barrier(self, blocks):
-        """Blocks (numbers in the wave) passed a barrier."""
+        """Record that blocks (numbers in the wave) passed a barrier."""
         self.block_time[blocks] = self.tick()
         threads = self.lanes.threads
         if self.seen or self.free:
@@ -103,7 +103,7 @@ class Ordering:
                         self.block_free[block] = joined(self.block_free.get(block), free)
 
     def warp_barrier(self, active):
-        """Lanes passed a `syncwarp`, each with the other active lanes of its warp."""
+        """Record that lanes passed a `syncwarp`, each with the other active lanes of its warp."""
         lanes, now = self.lanes, self.tick()
         here = np.zeros((lanes.warps, WARP), bool)
         on = np.arange(lanes.count) if active is None else np.flatnonzero(active)
@@ -136,7 +136,7 @@ class Ordering:
                 self.free[int(lane)] = free
 
     def fence(self, active):
-        """Lanes passed a threadfence: from now on they may release what they know."""
+        """Record that lanes passed a threadfence: they may now release what they know."""
         lanes, now = self.lanes, self.tick()
         self.fenced = True
         for lane in range(lanes.count) if active is None else np.flatnonzero(active):
@@ -155,7 +155,7 @@ class Ordering:
             self.free[lane] = joined(self.free.get(lane), (times, seen))
 
     def atomic(self, memory, byte, lanes_on):
-        """Lanes did an atomic operation on bytes, one after the other."""
+        """Record that lanes did an atomic operation on bytes, one after the other."""
         if not self.fenced:
             return
         lanes = self.lanes
@@ -169,7 +169,7 @@ class Ordering:
                 released.append((lanes.first * lanes.threads + lane, self.time, *free))
 
     def judge(self, log, kind, use, where):
-        """The Conflict of the first suspect that nothing orders, or None: see `Shadow.suspects`."""
+        """Return the Conflict of the first unordered suspect, or None: see `Shadow.suspects`."""
         lanes, worst = self.lanes, None
         for other, site, time, places, thread in log.before(kind, use, where):
             lane = use.lanes[places]
@@ -192,7 +192,7 @@ class Ordering:
         return worst
 
     def _acquired(self, lane, thread, time):
-        """Whether a lane acquired a release of what a thread did at a time."""
+        """Return whether a lane acquired a release of what a thread did at `time`."""
         if not self.fenced:
             return False
         seen = dict(self.block_seen.get(int(self.lanes.block[lane]), {}))
@@ -205,7 +205,7 @@ class Ordering:
         return (thread, time) in operations or (block in known and time < known[block][place])
 
     def _reachable(self, seen):
-        """({block: times of its threads}, {(thread, time of its release)}) behind some releases."""
+        """Return ({block: threads' times}, {(thread, time of release)}) behind some releases."""
         known, operations, looked, todo = {}, set(), {}, [seen]
         while todo:
             for cell, count in todo.pop().items():
@@ -219,7 +219,7 @@ class Ordering:
         return known, operations
 
     def keep(self, log, kind, use):
-        """Adds an access to the log, with a new time."""
+        """Add an access to the log, with a new time."""
         now = self.tick()
         if self.logged < MOST_LOGGED:
             self.logged += use.cells.size
@@ -227,13 +227,13 @@ class Ordering:
 
 
 def merge(into, seen):
-    """Adds what another lane has acquired."""
+    """Add what another lane has acquired."""
     for cell, count in seen.items():
         into[cell] = max(count, into.get(cell, 0))
 
 
 def joined(a, b):
-    """The union of what two lanes may release; None is nothing."""
+    """Return the union of what two lanes may release; None means nothing."""
     if a is None or b is None:
         return b if a is None else a
     seen = dict(a[1])

@@ -1,4 +1,4 @@
-"""Watches a launch's memory: uninitialised reads and data races become errors."""
+"""The watch over a launch's memory: uninitialised reads and data races become errors."""
 
 import weakref
 from typing import Any
@@ -16,7 +16,7 @@ OTHER_SITES = (1 << SITE_BITS) - 1  # stands for all sites beyond the first 4,09
 
 
 class Watch:
-    """Shared by all regions of a launch: the sites, and what orders accesses.
+    """What all regions of a launch share: the sites, and what orders accesses.
 
     Args:
         exact: whether more than barriers of whole blocks orders accesses; see `ordering`.
@@ -30,7 +30,7 @@ class Watch:
         self._keys = None
 
     def begin(self, lanes):
-        """A new wave."""
+        """Begin a new wave."""
         self.lanes, self._keys, self.guards = lanes, None, []
         x, y, z = lanes.grid
         self.id_bits = (x * y * z * lanes.threads).bit_length()
@@ -38,7 +38,7 @@ class Watch:
             self.ordering.begin(lanes)
 
     def barrier(self, blocks):
-        """Blocks passed a barrier: bool (lanes.blocks,), or None for all of the wave."""
+        """Record that blocks passed a barrier: bool (lanes.blocks,), or None for all blocks."""
         self._keys = None
         if blocks is None:
             for guard in self.guards:
@@ -49,13 +49,13 @@ class Watch:
 
     @property
     def keys(self):
-        """The lanes' keys since the last barrier."""
+        """Return the lanes' keys since the last barrier."""
         if self._keys is None:
             self._keys = Keys(self.lanes, self.id_bits)
         return self._keys
 
     def number(self, site):
-        """The number of a site, for keys."""
+        """Return the number of a site, for keys."""
         found = self.numbers.get(site)
         if found is None:
             found = self.numbers[site] = min(len(self.sites), OTHER_SITES)
@@ -63,18 +63,18 @@ class Watch:
         return found
 
     def name(self, thread):
-        """`block (0, 0, 0), thread (3, 0, 0)` of a thread's number in the grid."""
+        """Return `block (0, 0, 0), thread (3, 0, 0)` for a thread's number in the grid."""
         block, thread = self.places(thread)
         return f"block {block}, thread {thread}"
 
     def places(self, thread):
-        """(blockIdx, threadIdx) of a thread's number in the grid, each (x, y, z)."""
+        """Return (blockIdx, threadIdx) for a thread's number in the grid, each (x, y, z)."""
         block, thread = divmod(thread, self.lanes.threads)
         return unfold(block, self.lanes.grid), unfold(thread, self.lanes.extents)
 
 
 class Guard:
-    """Watches one region.
+    """The watch over one region.
 
     Args:
         region: the region, of `size` bytes; in shared memory, each block has `used` of them.
@@ -94,7 +94,7 @@ class Guard:
             watch.guards.append(self)
 
     def access(self, kind, itemsize, index, active, site, width=1):
-        """Checks one access: READ, WRITE or ATOMIC, of `width` elements per lane."""
+        """Check one access: READ, WRITE or ATOMIC, of `width` elements per lane."""
         if self.grain == 0 or itemsize % self.grain:
             self._set_grain(itemsize)
         scale = itemsize // self.grain
@@ -120,7 +120,7 @@ class Guard:
                 watch.ordering.atomic(self, use.cells[:: use.parts] * self.grain, use.some)
 
     def forget(self):
-        """All blocks of the wave have passed a barrier."""
+        """Forget earlier accesses: all blocks of the wave have passed a barrier."""
         if self.shadow is not None:
             self.shadow.forget()
             self.full = self.full or bool(self.filled.all())
@@ -128,7 +128,7 @@ class Guard:
             self.log.forget()
 
     def _set_grain(self, itemsize):
-        """Makes cells so small that an element of this size is a whole number of cells."""
+        """Make cells small enough that an element of this size is a whole number of cells."""
         size = self.region.data.size
         if self.grain == 0:
             self.grain = itemsize
@@ -164,7 +164,7 @@ class Guard:
         )
 
     def _cell(self, cell, itemsize, site):
-        """`element 5 of tile`, counted from the block's first element."""
+        """Return `element 5 of tile`, counted from the block's first element."""
         byte = int(cell) * self.grain
         if self.region.stride:
             byte %= self.region.stride
@@ -234,7 +234,7 @@ def _cure(kind, found, block, other_block, site, their):
 
 
 def read_only(site, name):
-    """The error of a write to a read-only array."""
+    """Return the error for a write to a read-only array."""
     return fault(
         SimulationError,
         f"{site.text} writes to {name}, which is read-only",

@@ -1,7 +1,7 @@
-"""The driver, in the few calls that the `cuda` device needs: one GPU, one stream.
+"""The few driver calls that the `cuda` device needs, for one GPU and one stream.
 
-Work is queued on the stream and done later, in order. To know that it is done, wait:
-`synchronize`, or the event of `record`.
+Work is queued on the stream and runs later, in order. To know that it is done, call `synchronize`
+or wait for the event that `record` returns.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Driver:
 
     Attributes:
         capability: (major, minor) of the GPU.
-        stream: the stream, of cuda.core.
+        stream: the cuda.core stream.
     """
 
     def __init__(self, number=0):
@@ -46,7 +46,7 @@ class Driver:
         self.here = threading.local()
 
     def ready(self):
-        """Makes the GPU current in this thread, once: the driver keeps a current one per thread."""
+        """Make the GPU current in this thread, once: the driver keeps a current GPU per thread."""
         if getattr(self.here, "is_current", False):
             return
         if self.is_forked:
@@ -59,7 +59,7 @@ class Driver:
 
     @contextlib.contextmanager
     def _explaining(self, doing):
-        """Errors of the libraries become GpuErrors."""
+        """Convert the libraries' errors to GpuErrors."""
         self.ready()
         with cuda_errors.explaining(doing):
             yield
@@ -74,7 +74,7 @@ class Driver:
     # -- memory ----------------------------------------------------------------------------------
 
     def allocate(self, nbytes):
-        """(owner, address) of memory on the GPU, freed in the order of the stream.
+        """Return (owner, address) of new memory on the GPU, which is freed in stream order.
 
         Raises:
             MemoryError: if there is not enough.
@@ -89,58 +89,58 @@ class Driver:
         return owner, int(owner.handle)
 
     def pinned(self, nbytes):
-        """(owner, address, ndarray of bytes) of pinned host memory: quick to copy."""
+        """Return (owner, address, ndarray of bytes) of pinned host memory, which copies fast."""
         with self._explaining("pinned memory of the host"):
             owner = self.core.LegacyPinnedMemoryResource().allocate(nbytes)
         address = int(owner.handle)
         return owner, address, bytes_at(address, nbytes)
 
     def to_device(self, target, source, nbytes):
-        """Copies from an address on the host; its bytes must not change until that is done."""
+        """Copy from an address on the host, whose bytes must not change until the copy is done."""
         self._call("a copy", self.api.cuMemcpyHtoDAsync, target, source, nbytes, self.stream.handle)
 
     def to_host(self, target, source, nbytes):
-        """Copies to an address on the host."""
+        """Copy to an address on the host."""
         self._call("a copy", self.api.cuMemcpyDtoHAsync, target, source, nbytes, self.stream.handle)
 
     def between(self, target, source, nbytes):
-        """Copies within the GPU."""
+        """Copy within the GPU."""
         self._call("a copy", self.api.cuMemcpyDtoDAsync, target, source, nbytes, self.stream.handle)
 
     def fill(self, address, byte, nbytes):
-        """Writes one byte everywhere."""
+        """Set `nbytes` bytes to one value."""
         self._call("a fill", self.api.cuMemsetD8Async, address, byte, nbytes, self.stream.handle)
 
     # -- time ------------------------------------------------------------------------------------
 
     def record(self, is_timed=False):
-        """An event after all work queued so far: `event.sync()` waits for it."""
+        """Return an event recorded after all work queued so far: `event.sync()` waits for it."""
         with self._explaining("an event"):
             options = self.core.EventOptions(timing_enabled=True) if is_timed else None
             return self.stream.record(options=options)
 
     def wait(self, event):
-        """Waits for an event."""
+        """Wait for an event."""
         with self._explaining("waiting for the GPU"):
             event.sync()
 
     def synchronize(self):
-        """Waits until all queued work is done."""
+        """Wait until all queued work is done."""
         with self._explaining("waiting for the GPU"):
             self.stream.sync()
 
     # -- kernels ---------------------------------------------------------------------------------
 
     def load(self, cubin):
-        """The kernel of a Cubin, for `launch`; it keeps the loaded code alive."""
+        """Load a Cubin and return its kernel, for `launch`; the kernel keeps the code alive."""
         with self._explaining("loading a kernel"):
             return self.core.ObjectCode.from_cubin(cubin.code).get_kernel(cubin.name)
 
     def launch(self, kernel, blocks, threads, shared, arguments):
-        """Queues a kernel, on the stream or in the graph that this thread writes (`LaunchGraph`).
+        """Queue a kernel on the stream, or add it to the graph this thread writes (`LaunchGraph`).
 
         arguments: addresses and ints as Python ints (each is passed as 8 bytes, of which a kernel
-        reads what it declared), float64 as Python floats, float32 as NumPy's.
+        reads what it declared), float64 as Python floats, float32 as NumPy floats.
         """
         self.ready()
         key = (blocks, threads, shared)
@@ -183,7 +183,7 @@ class Driver:
     # -- other libraries -------------------------------------------------------------------------
 
     def view(self, owner, array):
-        """cuda.core's view of an Array's memory, for DLPack; it keeps the owner alive."""
+        """Return cuda.core's view of an Array's memory, for DLPack; it keeps the owner alive."""
         nbytes = array.bytes_shown()[1] - array.address
         address = array.address if array.size else array.buffer.address  # empty: not beyond it
         with self._explaining("memory for another library"):
@@ -193,16 +193,16 @@ class Driver:
             return kind.from_buffer(buffer, *layout, dtype=array.dtype.numpy)
 
     def view_of(self, data):
-        """cuda.core's view of another library's array; our stream waits for its stream."""
+        """Return cuda.core's view of another library's array; our stream waits for its stream."""
         with self._explaining("memory of another library"):
             handle = int(self.stream.handle)
             return self.core.utils.StridedMemoryView.from_any_interface(data, stream_ptr=handle)
 
     def wait_for(self, other):
-        """Waits for the work queued so far on another stream, a number.
+        """Wait for all work queued so far on another stream (an integer handle).
 
-        Our stream waits for the default stream, 1, which always exists. Another library may have
-        destroyed its stream since: for others the host waits for all work of the GPU.
+        For the default stream, 1, which always exists, our stream waits. Any other stream may have
+        been destroyed by its library since, so the host waits for all work of the GPU.
         """
         with self._explaining("waiting for another library"):
             if other == LEGACY_STREAM:
@@ -211,6 +211,6 @@ class Driver:
                 self.device.sync()
 
     def let_wait(self, other):
-        """Has another stream, a number, wait for the work queued so far on ours."""
+        """Make another stream (an integer handle) wait for all work queued on this one."""
         event = self.record()  # the name keeps it alive: `event.handle` is a mere number
         self._call("waiting", self.api.cuStreamWaitEvent, other, event.handle, 0)

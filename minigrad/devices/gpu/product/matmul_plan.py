@@ -1,7 +1,7 @@
-"""How a matrix product runs on a GPU: layouts of operands, kernel, division into blocks.
+"""How a matrix product runs on a GPU: operand layouts, kernel, division into blocks.
 
-Operands of any strides are read without copies: batches broadcast by strides of 0, transposed ones
-with exchanged strides. All of this is a function of layouts, so it is cached.
+Operands with any strides are read without copies: broadcast batches have strides of 0, transposed
+operands have their strides swapped. All of this depends on layouts alone, so it is cached.
 """
 
 import functools
@@ -25,14 +25,14 @@ LARGE = ProductTile(128, 128, 8, 8, 8)  # reads 16 elements for 64 multiplicatio
 SMALL = ProductTile(64, 64, 16, 4, 4)
 SMALL_8 = ProductTile(64, 64, 8, 4, 4)  # for elements of 8 bytes
 BUSY = 128  # blocks that keep a GPU busy: about its number of multiprocessors
-LEAST = 8  # least steps along k for a block of their own
-LONG = 4096  # products that one sum adds, if there are few pieces
-MOST_PIECES = 1024  # that one thread adds
+LEAST = 8  # fewest steps along k that get a block of their own
+LONG = 4096  # products added in one sum, if there are few pieces
+MOST_PIECES = 1024  # pieces that one thread adds
 MOST_BLOCKS = 65535  # along the second and third axis of the grid
 
 
 class Product(NamedTuple):
-    """A product over batches, their axes merged as far as strides allow; counts elements.
+    """A batched product, its axes merged as far as strides allow; strides count elements.
 
     out[z] (m, n) = the sum over f of a[z, f] (m, k) @ b[z, f] (k, n).
 
@@ -69,15 +69,16 @@ class ProductPlan(NamedTuple):
 
 @functools.cache
 def kernel(tile, code, whole):
-    """The GpuKernel of a tile and an element type; whole: see `matmul_text`."""
+    """Return the GpuKernel of a tile and an element type; whole: see `matmul_text`."""
     return gpu_kernel(text(tile, code, whole), signature(code))
 
 
 def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
-    """[(offset of a, of b, of out, is first, Product)] of the launches.
+    """Return [(offset of a, of b, of out, is first, Product)], one per launch.
 
-    Usually one; more if more than two axes of batches or one of sums remain after merging, or if a
-    grid would be too large. is first: whether it is the first launch for that part of out.
+    There is usually one. There are more if after merging more than two batch axes or more than one
+    summed axis remain, or if a grid would be too large. is first: whether it is the first launch
+    for that part of out.
     """
     (m, k), n, batch = a_shape[-2:], b_shape[-1], shape[:-2]
     steps = [
@@ -96,7 +97,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
     a_m, a_k = (0 if size == 1 else s for size, s in zip(a_shape[-2:], a_strides[-2:], strict=True))
     b_k, b_n = (0 if size == 1 else s for size, s in zip(b_shape[-2:], b_strides[-2:], strict=True))
     out_m = strides[-2]
-    while dims and each[-1][1] == 0:  # one b for many a: they are rows of one product
+    while dims and each[-1][1] == 0:  # one b for many a: stack the a's as rows of one product
         of_a, _, of_out = each[-1]
         if m > 1 and (of_a != m * a_m or of_out != m * out_m):
             break
@@ -118,7 +119,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
             count, a_fold, b_fold,
         )  # fmt: skip
         of_a, of_b, of_out = offsets
-        for index in itertools.product(*map(range, folds)):  # of the folds that are left
+        for index in itertools.product(*map(range, folds)):  # over the remaining folds
             more_a, more_b = (
                 sum(i * steps[operand] for i, steps in zip(index, fold_steps, strict=True))
                 for operand in (0, 1)
@@ -128,7 +129,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
 
 
 def _cut(dims, each):
-    """(offsets, sizes, strides) of parts of a batch; each fits into one grid."""
+    """Return (offsets, sizes, strides) of parts of a batch, each of which fits into one grid."""
     if len(dims) <= 2 and size_of(dims) <= MOST_BLOCKS:
         return [((0, 0, 0), dims, each)]
     if len(dims) <= 2 or dims[0] == 1:  # in halves
@@ -146,7 +147,7 @@ def _cut(dims, each):
 
 
 def is_whole(address, size, s, k, s_k, others):
-    """Whether an operand can be read in vectors of four: (size, k) with strides s and s_k."""
+    """Return whether an operand (size, k) with strides s and s_k can be read in vectors of 4."""
     if address % 16 or any(x % 4 for x in others):
         return False
     return (s_k == 1 and k % 4 == 0 and s % 4 == 0) or (
@@ -155,7 +156,7 @@ def is_whole(address, size, s, k, s_k, others):
 
 
 def plan(p, dtype, a_remainder, b_remainder):
-    """The ProductPlan of a Product; remainders: the operands' addresses modulo 16."""
+    """Return the ProductPlan of a Product; remainders: the operands' addresses modulo 16."""
     whole = (
         dtype is float32
         and is_whole(a_remainder, p.m, p.a_m, p.k, p.a_k, (*p.a_batch, p.a_fold))
@@ -169,7 +170,7 @@ def plan(p, dtype, a_remainder, b_remainder):
 
 
 def pieces_of(steps, depth, blocks):
-    """(pieces, steps of each) of a sum in steps of a depth, by a launch of blocks.
+    """Return (pieces, steps per piece) of a sum of `steps` steps in a launch of `blocks` blocks.
 
     Few blocks leave a GPU idle, and a long sum in float32 loses accuracy.
     """
@@ -184,12 +185,12 @@ def _blocks(p, tile):
 
 
 class ProductCall(NamedTuple):
-    """One launch, and the addition of its pieces where k was cut; elements, not bytes.
+    """One launch, and the addition of its pieces if k was split; offsets count elements.
 
     Attributes:
-        a_at, b_at, out_at: offsets of its operands in the Arrays.
+        a_at, b_at, out_at: offsets of the operands in their Arrays.
         mode: ACCUMULATE, BIAS or 0.
-        kernel, grid, threads: of the launch; numbers: its arguments after four pointers.
+        kernel, grid, threads: of the launch; numbers: its arguments after the four pointers.
         splits, piece: count and size of pieces; second: the numbers of `add_splits`.
     """
 
@@ -208,7 +209,7 @@ class ProductCall(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def calls(a_layout, b_layout, out_layout, dtype, remainders, bias_remainder, accumulate):
-    """The ProductCalls of a product.
+    """Return the ProductCalls of a product.
 
     Args:
         a_layout, b_layout, out_layout: shape and strides of the Arrays.

@@ -1,8 +1,8 @@
-"""Text of the kernels of matrix products: blocks of threads make tiles, threads make small tiles.
+"""The text of matrix product kernels: each block computes a tile, each thread a small tile.
 
-A block of threads computes `rows` x `columns` elements of the product. It goes along k in steps of
-`depth`. Both operands' parts of a step are copied to shared memory, one row per k. From there each
-thread reads columns of a and rows of b as vectors of four, and multiplies them in registers. There
+A block of threads computes `rows` x `columns` elements of the product. It walks along k in steps of
+`depth`. A step copies its parts of both operands to shared memory, one row per k. Each thread
+then reads columns of a and rows of b as vectors of four and multiplies them in registers. There
 are two such buffers: while one is multiplied, the next step is loaded from global memory to
 registers, and one barrier per step is enough.
 
@@ -17,16 +17,16 @@ from typing import NamedTuple
 
 from minigrad.devices.gpu.product.matmul_operand import ProductOperand
 
-TOGETHER = 2  # rows of the shared tiles in an iteration of the innermost loop
+TOGETHER = 2  # rows of the shared tiles per iteration of the innermost loop
 
 
 class ProductTile(NamedTuple):
-    """The tile of a block of threads: see the text above. Sizes are powers of two.
+    """The tile that a block computes: see the module docstring. Sizes are powers of two.
 
     Attributes:
-        rows, columns: of the product, computed by a block.
+        rows, columns: of the part of the product that a block computes.
         depth: elements of k in one step.
-        tall, wide: of the product, computed by a thread; multiples of 4.
+        tall, wide: rows and columns that a thread computes; multiples of 4.
     """
 
     rows: int
@@ -37,7 +37,7 @@ class ProductTile(NamedTuple):
 
     @property
     def threads(self):
-        """Threads of a block: whole warps of 4 x 8."""
+        """Return the number of threads per block: whole warps of 4 x 8."""
         return self.rows // self.tall * (self.columns // self.wide)
 
 
@@ -53,14 +53,14 @@ BIAS, ACCUMULATE, WIDE = 1, 2, 4  # bits of mode: `added` is a bias (n,), or the
 
 
 def signature(code):
-    """The types of ARGUMENTS for elements of a code: f4, f8 or i8."""
+    """Return the types of ARGUMENTS for an element code: f4, f8 or i8."""
     return " ".join([f"{code}*"] * 4 + ["i8"] * (len(ARGUMENTS) - 4))
 
 
 def _products(tile, a, b):
-    """Lines: one step of `depth` rows of the shared tiles, added to the sums in registers.
+    """Return the lines that add one step of `depth` shared rows to the sums in registers.
 
-    An iteration has two rows, so that reading the second overlaps multiplying the first.
+    An iteration handles two rows, so that reading the second overlaps multiplying the first.
     """
     lines = [
         f"a_read = I4(buffer * {tile.depth * a.pitch} + own_m)",
@@ -84,7 +84,7 @@ def _products(tile, a, b):
 
 
 def _write(tile):
-    """Lines: the sums in registers into the output."""
+    """Return the lines that write the sums in registers to the output."""
     lines = []
     for i in range(tile.tall):
         lines.append(f"if m_left > {i // 4 * 16 + i % 4}:")
@@ -158,7 +158,7 @@ def _indented(lines, by):
 
 
 def text(tile, code, whole):
-    """The kernel for a ProductTile of f4, f8 or i8; whole: as in ProductOperand, of both.
+    """Return the kernel for a ProductTile of f4, f8 or i8; whole: see ProductOperand, for both.
 
     out[z, m, n] = the sum over fold and k of a[z, fold, m, k] b[z, fold, k, n]; z counts blocks
     (its last axis is `inner` long), and split s of k's steps goes to out + s * out_split.
@@ -172,7 +172,7 @@ def text(tile, code, whole):
 
 
 def assembled(tile, a, b, sums, arguments, about):
-    """The kernel of two operands.
+    """Return the text of the kernel for two operands.
 
     Args:
         tile: the ProductTile.

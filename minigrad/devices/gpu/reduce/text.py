@@ -1,15 +1,15 @@
 """The text of reductions: each element of the output reduces a row of elements.
 
-*along*: neighbouring threads take neighbouring elements of a row. A team of 1 to 32 threads, part
-of a warp, or a whole block reduces a row: each thread its elements, then the team by shuffles, and
-the warps of a block through shared memory.
+*along*: neighbouring threads take neighbouring elements of a row. A team of 1 to 32 threads (part
+of a warp) or a whole block reduces a row: each thread its own elements, then the team by shuffles,
+then the warps of a block through shared memory.
 
-*across*: neighbouring threads take neighbouring rows, where these are adjacent in memory. The
-`team` threads of a row meet in shared memory.
+*across*: neighbouring threads take neighbouring rows, if these are adjacent in memory. The
+`team` threads of a row combine their results in shared memory.
 
-Few rows leave a GPU idle: then rows are cut into parts (the second axis of the grid), whose results
-go to a temporary array that another launch reduces. Each thread sums a bounded number of elements,
-and trees add the threads' sums: float32 is enough, and every run has the same result.
+Few rows leave a GPU idle, so they are cut into parts (the second axis of the grid). Their
+results go to a temporary array that another launch reduces. Each thread sums a bounded number of
+elements, and trees add the threads' sums: float32 is enough, and every run has the same result.
 """
 
 from typing import NamedTuple
@@ -34,11 +34,11 @@ class ReduceForm(NamedTuple):
     Attributes:
         kinds, layouts, narrow: see GpuText.
         how: sum, mean, prod, max, min, any or all.
-        kept, reduced: (rank, classes) of the Spaces of kept and of reduced dimensions.
+        kept, reduced: (rank, classes) of the Spaces of the kept and the reduced dimensions.
         across: whether neighbouring threads take neighbouring rows.
         team: threads that share a row: a power of two up to 32, or THREADS; across, any up to it.
         vector: whether rows are read four elements at a time (along only).
-        ragged: whether a row may end with fewer than four then.
+        ragged: with vector, whether a row may end with fewer than four elements.
         units: accesses of a thread in flight at once.
         partial: whether the output is a temporary array of parts.
     """
@@ -58,7 +58,7 @@ class ReduceForm(NamedTuple):
 
 
 def reduce_text(program, form):
-    """The GpuKernel: (inputs, output, rows, length, part, count, sizes and strides).
+    """Return the GpuKernel; arguments: (inputs, output, rows, length, part, count, sizes, strides).
 
     part: elements of a row per index of the grid's second axis. count: the divisor of a mean.
     """
@@ -85,7 +85,7 @@ class _Writer:
         self.constants = []  # lines of values that are constant along a row
 
     def write(self, formula, out, gathered):
-        """All of the kernel."""
+        """Write the whole kernel."""
         text, form = self.text, self.form
         each = THREADS // form.team  # rows of a block
         if form.team == THREADS or form.across:
@@ -126,7 +126,7 @@ class _Writer:
         return THREADS if self.form.across else THREADS // 32
 
     def _finished(self, total, dtype, gathered):
-        """The text of the result as an element of the output."""
+        """Return the text of the result, converted to an element of the output."""
         if gathered.kind == "b":
             one = "U1" if dtype.kind == "b" else TYPE_OF[dtype.name]
             return f"{one}(1) if {total} != I4(0) else {one}(0)"
@@ -135,7 +135,7 @@ class _Writer:
         return stored_as(total, dtype)
 
     def _gather(self, formula, gathered):
-        """The loops over a row; the name of this thread's result."""
+        """Emit the loops over a row; return the name of this thread's result."""
         text, form = self.text, self.form
         width = LANES if form.vector else 1
         parts = [f"total{c}" for c in range(form.units * width)]
@@ -166,7 +166,7 @@ class _Writer:
         return parts[0]
 
     def _units(self, indent, formula, gathered, parts, units, vector):
-        """Loads first, then each element joins a partial result."""
+        """Emit all loads, then the lines that add each element to a partial result."""
         text, emitter = self.text, self.emitter
         read = [emitter.operands[n] for n in inputs_read([formula])]
         read = [o for o in read if o.index is not None and o.varies]
@@ -204,7 +204,7 @@ class _Writer:
             text.line(indent, f"{part} = {gathered.combined(part, value)}")
 
     def _meet(self, total, gathered, each):
-        """Reduces the threads of a row to one, by halves."""
+        """Reduce the results of a row's threads to one in shared memory, halving them each step."""
         text, half = self.text, THREADS // 2
         if each == THREADS:
             return

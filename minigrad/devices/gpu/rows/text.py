@@ -1,9 +1,9 @@
 """The text of row kernels: passes over a row, one per nesting level of row reductions.
 
-A team of threads takes a row: 1 to 32 threads, part of a warp, or a whole block. Neighbouring
-threads take neighbouring elements. Of a short row each thread keeps in registers what several
-passes need (*kept*): inputs, exponentials and the like. So memory is read once. Longer rows are
-read again in every pass, from the caches.
+A team of threads processes a row: 1 to 32 threads (part of a warp) or a whole block. Neighbouring
+threads take neighbouring elements. If the row is short, each thread keeps in registers what several
+passes need (*kept*), such as inputs and exponentials, so memory is read once. Longer rows are read
+again in every pass, from the caches.
 
 Registers are written as local arrays with loops of constant length: the compiler unrolls the loops,
 and the arrays disappear.
@@ -16,7 +16,7 @@ from minigrad.devices.gpu.rows.analysis import analysed
 from minigrad.devices.gpu.text import LANES, GpuText, Space
 from minigrad.formulas.emitter import TYPE_OF
 
-RUN = 64  # accesses of a thread along a row that one sum adds
+RUN = 64  # accesses of a thread along a row that go into one partial sum
 
 
 class RowsForm(NamedTuple):
@@ -25,14 +25,14 @@ class RowsForm(NamedTuple):
     Attributes:
         kinds, layouts, narrow: see GpuText.
         modes: per output 'store', 'row' or 'columns'.
-        layouts: as there, but -1 for arrays that are summed over rows.
+        layouts: as in GpuText, but -1 for arrays that are summed over rows.
         rows: (rank, classes) of the Space of the leading dimensions.
         columns: per layout its stride class along the row.
         team: threads per row, a power of two.
-        units: accesses of a thread in a row whose values are kept; 0: rows are read again.
+        units: accesses per thread and row whose values are kept; 0: rows are read again.
         vector: whether accesses have four elements.
         whole: whether every team always has a row, and every thread all its accesses.
-        alias: whether an output of one value a row may be an input.
+        alias: whether an output with one value per row may share memory with an input.
     """
 
     modes: tuple
@@ -49,27 +49,27 @@ class RowsForm(NamedTuple):
 
     @property
     def threads(self):
-        """Threads of a block."""
+        """Return the number of threads per block."""
         return self.team if self.team > 32 else 128
 
     @property
     def each(self):
-        """Rows that a block takes at once."""
+        """Return the number of rows that a block processes at once."""
         return self.threads // self.team
 
     @property
     def guards_rows(self):
-        """Whether a team may have no row."""
+        """Return whether a team may have no row."""
         return self.each > 1 and not self.whole
 
     @property
     def width(self):
-        """Elements of an access."""
+        """Return the number of elements per access."""
         return LANES if self.vector else 1
 
 
 def row_text(program, form):
-    """The GpuText of a row kernel; `at0` is where the row of layout 0 begins."""
+    """Return the GpuText of a row kernel; `at0` is where the row of layout 0 begins."""
 
     def place(number):
         kind = 1 if number < 0 else form.columns[number]
@@ -80,7 +80,7 @@ def row_text(program, form):
 
 
 def rows_text(program, form):
-    """The GpuKernel: (inputs, outputs, n_i rows, n_j columns, sizes and strides).
+    """Return the GpuKernel; arguments: (inputs, outputs, n_i rows, n_j columns, sizes, strides).
 
     The output of a sum over rows is a temporary array (teams of the launch, n_j).
     """
@@ -110,11 +110,11 @@ class _Writer:
         self.local = {}  # {array: line that declares it}
 
     def array(self, name, size, kind):
-        """Declares an array of registers."""
+        """Declare an array of registers."""
         self.local[name] = f"    {name} = cuda.local.array({size}, {kind})"
 
     def write(self, space):
-        """All of the kernel."""
+        """Write the whole kernel."""
         text, form = self.text, self.form
         body, size = len(text.lines), form.units * form.width
         text.line(1, "t = U4(cuda.threadIdx.x)")
@@ -145,9 +145,9 @@ class _Writer:
     # -- loops over the row ----------------------------------------------------------------------
 
     def over(self, indent, write, limit="n", block=None):
-        """A loop over this thread's accesses of a row; write(indent) adds the body, at column c.
+        """Emit a loop over this thread's accesses of a row; write(indent) adds the body, for c.
 
-        block: lines before and after every RUN accesses of rows that are too long to be kept.
+        block: lines before and after every RUN accesses, for rows that are too long to be kept.
         """
         text, form = self.text, self.form
         first, step = "lane", form.team
@@ -176,7 +176,7 @@ class _Writer:
             write(indent + 2)
 
     def _elements(self, indent, lines):
-        """A loop over the elements of one access: j is the column, e the place in registers."""
+        """Emit a loop over the elements of one access: j is the column, e the register index."""
         text, form = self.text, self.form
         if form.vector:
             text.line(indent, f"for v in range({LANES}):")
@@ -191,7 +191,7 @@ class _Writer:
             text.all_lines(indent, lines)
 
     def _load(self, indent, name, array, place):
-        """Loads an access of an input at c into an array, from a place on."""
+        """Emit the load of one access of an input at c into an array, starting at `place`."""
         text, o = self.text, self.emitter.operands[name]
         if not self.form.vector:
             text.line(indent, "j = c")
@@ -204,7 +204,7 @@ class _Writer:
             text.line(indent, f"{array}[{begin}] = {part}")
 
     def _load_kept(self, size):
-        """Loads the inputs that several passes need: all accesses before any use."""
+        """Load the inputs that several passes need, with all accesses before any use."""
         names = self.kept_inputs
         for name in names:
             kind = self.emitter.operands[name].kind
@@ -220,15 +220,15 @@ class _Writer:
             self.over(2, write)
 
     def _near(self, used):
-        """The inputs that only this pass reads, in vectors; none without vectors."""
+        """Return the inputs that only this pass reads as vectors; empty without vectors."""
         if not self.form.vector:
             return []
         return [n for n in used.inputs if n not in self.emitter.registers]
 
     def _pass(self, used, steps, after=(), block=None):
-        """One loop over the row: loads, formulas, the lines of `steps()`, then `after`.
+        """Emit one loop over the row: loads, formulas, the lines of `steps()`, then `after`.
 
-        block: as of `over`.
+        block: see `over`.
         """
         text, emitter = self.text, self.emitter
         near = self._near(used)
@@ -261,7 +261,7 @@ class _Writer:
     # -- passes ----------------------------------------------------------------------------------
 
     def _reduce(self, used):
-        """The row reductions of one level."""
+        """Emit the row reductions of one level."""
         text, emitter, names, gatherings = self.text, self.emitter, [], []
         real = emitter.real
         for e in used.reductions:
@@ -272,7 +272,7 @@ class _Writer:
             text.line(2, f"{names[-1]} = {start}")
         parts = names
         block = None
-        if not self.form.units:  # a long row: sums of blocks are added
+        if not self.form.units:  # a long row: add up the sums of blocks
             parts = [emitter.new_name() for _ in names]
             pairs = list(zip(names, parts, gatherings, strict=True))
             block = (
@@ -301,7 +301,7 @@ class _Writer:
             emitter.row_names[e] = name
 
     def _meet_warps(self, names, gatherings):
-        """Reduces the results of a block's warps to one, in every thread."""
+        """Reduce the results of a block's warps to one, available in every thread."""
         text, warps = self.text, self.form.team // 32
         arrays = [f"shared{self.shared + k}" for k in range(len(names))]
         self.shared += len(names)
@@ -310,7 +310,7 @@ class _Writer:
         meet_warps(2, text, names, gatherings, arrays, warps)
 
     def _store(self, used):
-        """The outputs."""
+        """Emit the last pass, which stores the outputs."""
         text, form, emitter = self.text, self.form, self.emitter
         rows, after = [], []
 
@@ -340,12 +340,12 @@ class _Writer:
             text.line(2, "if lane == 0 and here:" if form.guards_rows else "if lane == 0:")
             text.all_lines(3, rows)
 
-    # -- sums over rows: each team of threads has one per column. They are in registers where the
-    # row's values are; else in the output, a temporary array with a row per team. Another launch
-    # adds these rows.
+    # -- sums over rows: each team of threads has one per column. The sums are in registers if the
+    # row's values are; otherwise in the output, a temporary array with one row per team. Another
+    # launch adds these rows.
 
     def add_to_columns(self, o, value, lines, after):
-        """One element joins the sum of its column."""
+        """Add one element to the sum of its column."""
         text = "sum_{}[e]" if self.form.units else "{}[team * n_j + j]"
         if self.form.units or not self.form.vector:
             lines.append(f"{text.format(o.name)} += {value}")
@@ -358,7 +358,7 @@ class _Writer:
         after.append(f"store4({o.name}, team * n_j + c, {', '.join(sums)})")
 
     def begin_columns(self, size):
-        """Sets the sums to 0. size: elements of a row that a thread keeps."""
+        """Set the column sums to 0. size: elements of a row that a thread keeps."""
         text, real = self.text, self.emitter.real
         if not self.summed:
             return
@@ -373,7 +373,7 @@ class _Writer:
         self._columns_store({o.name: [f"{real}(0)"] * LANES for o in self.summed})
 
     def end_columns(self, size):
-        """Writes sums in registers to the output."""
+        """Write the sums held in registers to the output."""
         if self.summed and size:
             places = [f"{LANES} * u + {lane}" for lane in range(LANES)]
             if not self.form.vector:
@@ -383,7 +383,7 @@ class _Writer:
             )
 
     def _columns_store(self, values):
-        """Every thread writes its columns' sums. values: {output: texts of one access}."""
+        """Have every thread write its columns' sums. values: {output: texts of one access}."""
 
         def write(indent):
             for name, texts in values.items():

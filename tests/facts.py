@@ -188,19 +188,20 @@ def _line(path):
 
 @functools.cache
 def meaning_of(source):
-    """A source of Python without docstrings, comments (but those in PRAGMA), and empty lines."""
-    lines = [*source.split("\n"), ""]
+    """Return a source of Python without docstrings and comments, but for those in PRAGMA."""
+    lines, gone = source.split("\n"), set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not PRAGMA.match(token.string):
             row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+            if not lines[row - 1]:
+                gone.add(row)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             text = node.body[0]
             if not lines[text.lineno - 1][: text.col_offset].strip():  # else `def f(): "Do it."`
-                for row in range(text.lineno - 1, text.end_lineno):
-                    lines[row] = ""
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+                gone.update(range(text.lineno, text.end_lineno + 1))
+    return "\n".join(line for row, line in enumerate(lines, 1) if row not in gone)
 
 
 def _hash(paths):

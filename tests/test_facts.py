@@ -86,7 +86,9 @@ class Sum:
     # Over two rows."""
 
     x: int = None  # type: ignore
-    def f(self, a="""# no comment"""):
+    def f(self, a="""# no
+
+    comment"""):
         "Return it."
 
         # twice
@@ -106,7 +108,8 @@ def g(): "one line"
         ("# twice", "# two times", False),
         ('"Return it."', "pass", True),
         ("type: ignore", "type: int", True),
-        ("no comment", "comment", True),
+        ("# no", "", True),
+        ("no\n\n", "no\n", True),
         ("one line", "a line", True),
         ("2 * a", "3 * a", True),
         ("    def f", "def f", True),

@@ -72,7 +72,7 @@ def test_how_long_a_process_waits_is_read_from_the_system():
             used, delayed = worker.cpu_seconds() - used, worker.delay_seconds() - delayed
             if not any(waited(process.pid) for process in busy):
                 pytest.skip("the system says that nobody waits, of four that share a processor")
-            assert delayed > used / 10
+            assert delayed > used
     finally:
         for process in busy:
             process.kill()

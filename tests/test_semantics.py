@@ -23,6 +23,12 @@ from minigrad.tape import backward, modes
 LAST = 51
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """What only the collector frees goes now: in the middle of a test it would be counted."""
+    gc.collect()
+
+
 def leaf(values, name=None):
     return mg.variable(np.asarray(values, np.float64), requires_grad=True, name=name)
 
@@ -85,7 +91,6 @@ def test_item_01_gradients_equal_differences_with_shared_parts_and_broadcasting(
 
 
 def test_item_02_a_carried_state_grows_saved_bytes_and_detach_keeps_them_flat():
-    gc.collect()  # what earlier tests left must not go away in between
     w = leaf(np.full(8, 0.5))
 
     def after(steps, carry):
@@ -101,7 +106,6 @@ def test_item_02_a_carried_state_grows_saved_bytes_and_detach_keeps_them_flat():
 
 
 def test_item_03_forwards_whose_outputs_are_dropped_leave_no_nodes_without_gc():
-    gc.collect()  # what earlier tests left must not go away in between
     w, x = leaf(np.ones(4)), mg.ones((4,), dtype="float64")
     before = live_nodes()
     gc.disable()
@@ -119,7 +123,6 @@ def test_item_03_forwards_whose_outputs_are_dropped_leave_no_nodes_without_gc():
 
 
 def test_item_04_backward_frees_what_was_saved_and_kept_losses_hold_nothing():
-    gc.collect()  # what earlier tests left must not go away in between
     w = leaf(np.ones(100))
     before, losses = saved_bytes(), []
     for _ in range(3):
@@ -151,7 +154,6 @@ def test_item_06_valid_shares_everything_records_nothing_and_train_gives_the_mod
     view = model.valid()
     for p, q in zip(model.parameters(), view.parameters(), strict=True):
         assert (p.id, p.data_ptr()) == (q.id, q.data_ptr())
-    gc.collect()  # what earlier tests left must not go away in between
     before = live_nodes()
     y = view(mg.ones((1, 3)))
     assert live_nodes() == before
@@ -1099,7 +1101,6 @@ def release(pool, buffer):
 
 
 def test_item_43_a_buffer_returns_with_its_last_reference_and_poison_shows_use_after_free():
-    gc.collect()  # what earlier tests left must not go away in between
     x = mg.ones((1000,))
     y = x.clone()
     address, before = x.data_ptr(), mg.memory.stats()["current_bytes"]

@@ -1,5 +1,6 @@
 """Ctrl-C inside a compiled call: what it leaves behind is done whole or not at all."""
 
+import gc
 import signal
 import sys
 import time
@@ -127,6 +128,7 @@ def test_interrupted_after_any_call_within_it_memory_is_counted_right(monkeypatc
         step(x)
     (trace,) = step.traces
     file = trace.run.__code__.co_filename
+    gc.collect()  # what earlier tests left must not go away in between
     while True:
         trace.wrapper.left[0] = 10  # calls until it is traced again
         held, before = w.grad if is_held else None, mg.memory.stats()["current_bytes"]

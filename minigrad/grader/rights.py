@@ -87,7 +87,6 @@ def _gain_no_other(libc: Any) -> None:
 
 def _set_capabilities(libc: Any, kept: int) -> None:
     head = struct.pack("<Ii", VERSION_3, 0)
-    sets = struct.pack(
-        "<6I", kept, kept, 0, 0, 0, 0
-    )  # effective, permitted, inheritable: low, high
+    # The lower halves of effective, permitted and inheritable, then the upper ones.
+    sets = struct.pack("<6I", kept, kept, 0, 0, 0, 0)
     check(libc.syscall(CAPSET[platform.machine()], head, sets))

@@ -42,7 +42,7 @@ def slope(f, x):
     return (f(x + eps) - f(x - eps)) / (2 * eps)
 """,
     ),
-    Mutant("slope", "unasked", "def slope(f, x):\n    return 2 * x"),
+    Mutant("slope", "f_not_called", "def slope(f, x):\n    return 2 * x"),
     Mutant(
         "slope",
         "step_too_large",

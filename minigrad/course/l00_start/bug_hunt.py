@@ -81,9 +81,9 @@ def reach(t: Tester, f: Formula, x: float) -> float:
     """Return how far apart the points are at which the slope at x is measured."""
     given = t.given
     t.call("slope", f, x)
-    places = t.evaluated_at[0] or [x]
+    points = t.evaluated_at[0] or [x]
     t.given = given
-    return float(max(places) - min(places))
+    return float(max(points) - min(points))
 
 
 def check_slopes(t: Tester, *sizes: float) -> None:
@@ -91,12 +91,11 @@ def check_slopes(t: Tester, *sizes: float) -> None:
     for x in sizes:
         for f, derivative in POWERS:  # on a square alone any step would do, but for rounding
             got = t.call("slope", f, x)
-            places = t.evaluated_at[0] or [x]
-            unasked = not t.evaluated_at[0]
-            if strange := [place for place in places if np.ndim(place) or np.iscomplexobj(place)]:
+            points = t.evaluated_at[0] or [x]
+            if strange := [one for one in points if np.ndim(one) or np.iscomplexobj(one)]:
                 attempt = "f takes one float: math.sin, say. At which two floats is it enough?"
                 t.fail("no_float", "f called at floats", f"f called at {show(strange[0])}", attempt)
-            apart, spacing = max(places) - min(places), float(np.spacing(abs(x)))
+            apart, spacing = max(points) - min(points), float(np.spacing(abs(x)))
             too_small = apart < 1e6 * spacing
             attempt = (
                 f"You called f at points {apart:.2g} apart; neighbouring floats are "
@@ -108,8 +107,8 @@ def check_slopes(t: Tester, *sizes: float) -> None:
                     f"Your points, {apart:.2g} apart, are well placed. What becomes of the slope?"
                 )
             key = "step_too_small" if too_small else "step_too_large"
-            if unasked:
-                key, attempt = "unasked", "You did not call f here. What else knows its slope?"
+            if not t.evaluated_at[0]:
+                key, attempt = "f_not_called", "You did not call f here. What else knows its slope?"
             elif too_small and x < 0 and (other := reach(t, f, -x)) > 2 * apart:
                 key = "step_of_sign"
                 attempt = (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader.formula import Formula
-from minigrad.grader.wire import Other
+from minigrad.grader.wire import Other, leaves
 
 WIDTH = 98
 LABEL_WIDTH = 10
@@ -123,10 +123,11 @@ class Failed(Exception):
         self.named = named
 
 
-def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
+def show(value: Any, digits: int = 6, *, bare: bool = False, dtype: bool = False) -> str:
     """Return a value as a learner should see it: short, and with shape and dtype for arrays.
 
-    With `bare`, a short array of float64 is shown without them.
+    With `bare`, a short array of float64 is shown without them; with `dtype`, a short one of any
+    dtype without its shape.
     """
     if isinstance(value, Other):
         return f"an object of type {value.type_name}"
@@ -142,6 +143,8 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
         is_short = value.size <= (8 if value.ndim <= 1 else 6) and max(value.shape, default=0) <= 8
         if is_short and value.ndim <= 2:
             text = _entries(value.tolist(), digits)
+            if dtype and value.ndim:
+                return f"{text} {value.dtype}{view}"
             if bare and value.ndim and value.dtype == np.float64:
                 return text + view
         else:
@@ -153,9 +156,31 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
         return "(" + ", ".join(show(item, digits) for item in value) + f"{comma})"
     if isinstance(value, list):
         return "[" + ", ".join(show(item, digits) for item in value) + "]"
+    if isinstance(value, dict) and value:
+        items = (f"{show(k)}: {show(v, digits, bare=bare, dtype=dtype)}" for k, v in value.items())
+        return "{" + ", ".join(items) + "}"
     if isinstance(value, str):
         return repr(value) if len(value) <= 80 else repr(value[:77]) + "…"
     return repr(value)[:120]
+
+
+def show_both(expected: Any, got: Any) -> tuple[str, str]:
+    """Return two values `bare`, with the digits and dtypes that it takes to tell them apart.
+
+    >>> show_both(np.zeros(2), np.zeros(2, np.float32))
+    ('[0, 0] float64', '[0, 0] float32')
+    >>> show_both({"a": np.ones(1)}, {"a": np.array([1.0000001])})
+    ("{'a': [1]}", "{'a': [1.0000001]}")
+    """
+    arrays = leaves([expected, got], np.ndarray)
+    dtype = any(array.dtype != np.float64 for array in arrays)
+
+    def both(digits: int) -> tuple[str, str]:
+        first, second = (show(one, digits, bare=True, dtype=dtype) for one in (expected, got))
+        return first, second
+
+    pairs = (both(digits) for digits in (6, 9, 12, 17))
+    return next((pair for pair in pairs if pair[0] != pair[1]), both(6))
 
 
 def a_kind(name: str) -> str:

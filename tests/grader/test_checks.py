@@ -228,3 +228,14 @@ def test_what_is_odd_about_an_input_is_asked_first(server):
     text = f"{solution('01_chain_rule')}\n\n{source}"
     message = grade_source(server, "01_chain_rule", "mul_backward", text, 3).first_failure.message
     assert (message.key, "their shape is ()" in message.attempt) == ("raised", True)
+
+
+def test_arrays_that_differ_in_dtype_alone_are_shown_with_it(server):
+    right = "array.copy() for slot, array in slots.items()}\n    optimizer.state"
+    source = solution("08_optimizer_state").replace(right, right.replace("copy()", "astype(float)"))
+    message = grade_source(
+        server, "08_optimizer_state", "load_state_dict", source, SEEDS[0]
+    ).first_failure.message
+    assert "] float32}" in message.expected
+    assert "] float32}" not in message.got
+    assert "] float64}" in message.got

@@ -7,7 +7,7 @@ import numpy as np
 from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester
 
 fine_tune = lesson.exercise(
@@ -106,10 +106,11 @@ def repair(t: Tester) -> None:
         got = tune(t, values, batches, prefix, after, story)
         for name in names:
             if name.startswith(prefix) and not is_same(got[name], before[name]):
+                wanted, found = show_both(before[name], got[name])
                 t.fail(
                     "frozen_moved",
-                    f"{name} = {show(before[name], bare=True)}: its value when it was frozen",
-                    f"{name} = {show(got[name], bare=True)} after the last step",
+                    f"{name} = {wanted}: its value when it was frozen",
+                    f"{name} = {found} after the last step",
                     "What is in its grad when step_all comes to it? Print it after each function.",
                 )
         check_trained(t, got, expected, values)
@@ -147,10 +148,11 @@ def check_trained(t: Tester, got: dict, expected: dict, values: dict) -> None:
         if agree(got[name], right, rtol=1e-9, atol=1e-12):
             continue
         stands = is_same(got[name], values[name])
+        wanted, found = show_both(right, got[name])
         t.fail(
             "stands" if stands else "not_trained",
-            f"{name} = {show(right, bare=True)}",
-            f"{name} = {show(got[name], bare=True)}" + (", as at first" if stands else ""),
+            f"{name} = {wanted}",
+            f"{name} = {found}" + (", as at first" if stands else ""),
             "Only what is frozen stays. What keeps the rest from its gradients?"
             if stands
             else "What is not frozen must be trained as before, decay and momentum included.",

@@ -11,7 +11,7 @@ from minigrad.course.l08_optimizer_state.common import is_same, numbers, value_e
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Mistake, Tester
 
 clip_grad_norm_ = lesson.exercise(
@@ -192,7 +192,7 @@ def untouched(t: Tester) -> None:
                 t.fail(
                     "enlarged" if grew else "touched",
                     f"gradients[{number}] bit for bit as it was: the norm is not above {max_norm}",
-                    f"gradients[{number}] = {show(found, 10, bare=True)}",
+                    f"gradients[{number}] = {show_both(gradient, found)[1]}",
                     "A small gradient says that the goal is near. Why make it longer?"
                     if grew
                     else "What is multiplied here, and when must it not be?",

@@ -14,7 +14,7 @@ from minigrad.course.l08_optimizer_state.common import (
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.message import show_both
 from minigrad.grader.tester import Mistake, Tester
 
 clip_weights_ = lesson.exercise(
@@ -120,10 +120,11 @@ def check_values(
         )
         gradient = gradients.get(name)
         if not is_same(got["grads"][name], gradient):
+            wanted, found = show_both(gradient, got["grads"][name])
             t.fail(
                 "clipped_gradient",
-                f"{name}.grad = {show(gradient, bare=True)}, as it was",
-                f"{name}.grad = {show(got['grads'][name], bare=True)}",
+                f"{name}.grad = {wanted}, as it was",
+                f"{name}.grad = {found}",
                 "Weights are to be cut here, gradients are another matter.",
             )
 

@@ -37,20 +37,6 @@ def listed(arrays: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {show(array, bare=True)}" for name, array in arrays.items())
 
 
-def saved_text(state: Any) -> str:
-    """Return {name: {slot: array}} in short: it is read in one line."""
-    if not isinstance(state, dict):
-        return show(state)
-    parts = []
-    for name, slots in state.items():
-        if not isinstance(slots, dict):
-            parts.append(f"{name!r}: {show(slots, bare=True)}")
-            continue
-        inside = ", ".join(f"{key!r}: {show(value, bare=True)}" for key, value in slots.items())
-        parts.append(f"{name!r}: {{{inside}}}")
-    return "{" + ", ".join(parts) + "}"
-
-
 def is_same(got: Any, expected: Any) -> bool:
     """Whether two nests of dicts and arrays are equal bit for bit."""
     if isinstance(expected, dict):

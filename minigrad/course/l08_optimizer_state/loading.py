@@ -11,7 +11,6 @@ from minigrad.course.l08_optimizer_state.common import (
     listed,
     nothing_returned,
     numbers,
-    saved_text,
     value_error,
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
@@ -20,7 +19,7 @@ from minigrad.course.l08_optimizer_state.saving import (
     random_state,
     random_values,
 )
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester
 
 load_state_dict = lesson.exercise(
@@ -46,15 +45,15 @@ def ask(
     """Call load_state_dict; fails when it writes into `saved`."""
     names = f"the names {', '.join(values)} (the last one frozen)"
     given = f"load_state_dict(model, optimizer, saved) with {names}"
-    given += f"{note}; saved = {saved_text(saved)}"
+    given += f"{note}; saved = {show(saved, bare=True)}"
     if state:
-        given += f"; state before {saved_text(state)}"
+        given += f"; state before {show(state, bare=True)}"
     got = t.drive("load", values, state, saved, should_raise, given=given)
     if not is_same(got["kept"], got["before"]):
         t.fail(
             "changed_saved",
             "saved as it was",
-            f"saved = {saved_text(got['kept'])}",
+            f"saved = {show_both(got['before'], got['kept'])[1]}",
             "Someone may want to load it a second time. Which line writes to it?",
         )
     return got
@@ -62,7 +61,8 @@ def ask(
 
 def check_state(t: Tester, got: dict[str, Any], saved: dict, values: dict, before: dict) -> None:
     """Check the optimizer's state after loading."""
-    expected = saved_text(saved) + ", under the ids of these names"
+    wanted, found_text = show_both(saved, got["state"])
+    expected = f"{wanted}, under the ids of these names"
     if got["raised"] is not None:
         t.fail(
             "raised",
@@ -104,7 +104,7 @@ def check_state(t: Tester, got: dict[str, Any], saved: dict, values: dict, befor
         key, attempt = "not_loaded", "Nothing has arrived in optimizer.state. Where did you put it?"
     elif found.keys() - saved.keys():
         key, attempt = "too_many", "A name that is not in saved starts anew: without an entry."
-    t.fail(key, expected, saved_text(found), attempt)
+    t.fail(key, expected, found_text, attempt)
 
 
 @load_state_dict.check(points=3)
@@ -150,7 +150,7 @@ def load(t: Tester, values: dict, saved: dict, before: dict | None = None) -> No
         t.fail(
             "alias",
             "saved as it was, also after the next step",
-            f"{saved_text(got['later'])} in saved, after the next step",
+            f"{show_both(saved, got['later'])[1]} in saved, after the next step",
             "The next step wrote into the checkpoint. Whose arrays are in optimizer.state?",
         )
 
@@ -195,9 +195,10 @@ def refused(t: Tester, values: dict, like: dict, wrong: str, why: str) -> None:
             "Whoever reads it has a thousand parameters. What do they want to know first?",
         )
     if got["strangers"] or not is_same(got["state"], before):
+        wanted, found = show_both(before, got["state"])
         t.fail(
             "half_loaded",
-            f"after the error, the state as before: {saved_text(before)}",
-            saved_text(got["state"]),
+            f"after the error, the state as before: {wanted}",
+            found,
             "The error came after something had been written. In which order do you work?",
         )

@@ -11,12 +11,11 @@ from minigrad.course.l08_optimizer_state.common import (
     is_same,
     listed,
     numbers,
-    saved_text,
     value_error,
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.course.l08_optimizer_state.saving import random_state
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester
 
 replace_parameter = lesson.exercise(
@@ -48,7 +47,7 @@ def ask(
     """Call replace_parameter."""
     given = f"replace_parameter(model, optimizer, {name!r}, {show(new, bare=True)}, {keep}) with "
     given += f"{listed(values)}; optimizer.parameters holding {', '.join(reversed(values))}; "
-    given += f"state {saved_text(state)}"
+    given += f"state {show(state, bare=True)}"
     return t.drive("replace", values, state, name, new, keep, should_raise, given=given)
 
 
@@ -106,10 +105,11 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             attempt,
         )
     if not is_same(got["old_values"], values[name]):
+        before, after = show_both(values[name], got["old_values"])
         t.fail(
             "old_changed",
-            f"the old Parameter as it was, {show(values[name], bare=True)}",
-            show(got["old_values"], bare=True),
+            f"the old Parameter as it was, {before}",
+            after,
             "Two names for one array: into which one do you write?",
         )
     if name in got["touched"]:
@@ -139,17 +139,18 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
 
 def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, name: str) -> None:
     """Check what the optimizer remembers afterwards."""
+    wanted, found_text = show_both(expected, got["state"])
     if got["old_id_in_state"]:
         t.fail(
             "stale",
-            f"state {saved_text(expected)}, and none under the old id",
-            f"state {saved_text(got['state'])}, and some under the old id",
+            f"state {wanted}, and none under the old id",
+            f"state {found_text}, and some under the old id",
             "Nobody will ask for the old id again. Who takes its entry out?",
         )
     if got["strangers"]:
         t.fail(
             "strange_key",
-            f"state {saved_text(expected)}, under ids",
+            f"state {wanted}, under ids",
             f"the keys {', '.join(got['strangers'])}",
             "optimizer.state goes by p.id.",
         )
@@ -169,7 +170,7 @@ def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, nam
             if had
             else "The old one had no state. What is there to take over?"
         )
-    t.fail(key, f"state {saved_text(expected)}", f"state {saved_text(found)}", attempt)
+    t.fail(key, f"state {wanted}", f"state {found_text}", attempt)
 
 
 def situations(t: Tester) -> Iterator[tuple[dict, dict, str]]:
@@ -239,9 +240,10 @@ def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) ->
             "First look whether it can be done, then do it.",
         )
     if not is_same(got["state"], state):
+        before, after = show_both(state, got["state"])
         t.fail(
             "half_done",
-            f"after the error, the state {saved_text(state)}",
-            saved_text(got["state"]),
+            f"after the error, the state {before}",
+            after,
             "First look whether it can be done, then do it.",
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, numbers, saved_text
+from minigrad.course.l08_optimizer_state.common import is_same, numbers
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester
 
 state_dict = lesson.exercise(
@@ -64,18 +64,18 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
     """Save the state of a model and compare it."""
     given = f"state_dict(model, optimizer): names {', '.join(values)}"
     given += f" ({frozen} is frozen)" if frozen else ""
-    given += f"; state (by name): {saved_text(state)}"
+    given += f"; state (by name): {show(state, bare=True)}"
     got = t.drive("save", values, state, list(frozen), given=given)
     wanted = {name: state[name] for name in values if name in state}
     found = got["saved"]
     if found is None:
-        t.none(saved_text(wanted))
+        t.none(show(wanted, bare=True))
     if not isinstance(found, dict):
-        t.fail("no_dict", saved_text(wanted), show(found), "Return a dict.")
+        t.fail("no_dict", show(wanted, bare=True), show(found), "Return a dict.")
     if got["mixed"]:
         t.fail(
             "kept",
-            saved_text(wanted),
+            show(wanted, bare=True),
             "what a call for another model returned is in it",
             "What outlives a call in your code: a default argument, a global?",
         )
@@ -100,7 +100,7 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
         elif found.keys() == wanted.keys() and kinds - {"ndarray"}:
             t.fail(
                 "no_array",
-                f"{saved_text(wanted)} with arrays in it",
+                f"{show(wanted, bare=True)} with arrays in it",
                 f"{' and '.join(sorted(kinds))} in place of the arrays",
                 "A copy of an array is an array: a.copy().",
             )
@@ -121,26 +121,27 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
                     here = f"{name}: momentum of dtype"
                     attempt = "A copy has the dtype of what it copies. What else does your call do?"
                     t.fail("dtype", f"{here} {right.dtype}", f"{here} {copied.dtype}", attempt)
-        t.fail(key, saved_text(wanted), saved_text(found), attempt)
+        t.fail(key, *show_both(wanted, found), attempt)
     if not is_same(got["later"], wanted):
+        kept, changed = show_both(wanted, got["later"])
         t.fail(
             "alias",
-            f"{saved_text(wanted)}, also after the next step",
-            f"{saved_text(got['later'])} after the next step",
+            f"{kept}, also after the next step",
+            f"{changed} after the next step",
             "The next step wrote into your checkpoint. Whose arrays are in it?",
         )
     if not is_same(got["again"], got["stepped"]):
         t.given += "; then a step, and state_dict again"
         t.fail(
             "kept",
-            saved_text(got["stepped"]),
-            saved_text(got["again"]),
+            *show_both(got["stepped"], got["again"]),
             "It is called for each checkpoint. What of the first one does it go on returning?",
         )
     if not is_same(got["kept"], state):
+        before, after = show_both(state, got["kept"])
         t.fail(
             "state_lost",
-            f"optimizer.state as it was: {saved_text(state)}",
-            saved_text(got["kept"]),
+            f"optimizer.state as it was: {before}",
+            after,
             "Training goes on after a checkpoint. Which line takes something away?",
         )

@@ -14,13 +14,12 @@ from minigrad.course.l08_optimizer_state.common import (
     listed,
     nothing_returned,
     numbers,
-    saved_text,
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.course.l08_optimizer_state.update import right
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Mistake, Tester
 
 SGD = lesson.exercise(
@@ -95,10 +94,11 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
                 )
             gradient = rounds[step - 1]["gradients"].get(name)
             if not is_same(row["grads"][name], gradient):
+                wanted, found = show_both(gradient, row["grads"][name])
                 t.fail(
                     "changed_gradient",
-                    f"{name}.grad after step {step} as it was: {show(gradient, bare=True)}",
-                    f"{name}.grad = {show(row['grads'][name], bare=True)}",
+                    f"{name}.grad after step {step} as it was: {wanted}",
+                    f"{name}.grad = {found}",
                     "Someone may still look at it. Which line writes into the array of p.grad?",
                 )
     return rows
@@ -183,11 +183,12 @@ def not_skipped(t: Tester, x: np.ndarray, g: np.ndarray) -> None:
     """Fail where a step with a gradient that is no finite number was left out."""
     [row] = run(t, {"w": x}, [a_round({"w": g})])
     found, right_second = row["values"]["w"], x[1] - 0.1 * g[1]
+    state = show(row["state"], bare=True)
     if np.isfinite(found[0]) or not agree(found[1], right_second) or "w" not in row["state"]:
         t.fail(
             "not_skipped",
             f"w = [{show(x[0] - 0.1 * g[0])}, {show(right_second)}] after step 1: a step like any",
-            f"w = {show(found, bare=True)}, optimizer.state = {saved_text(row['state'])} by name",
+            f"w = {show(found, bare=True)}, optimizer.state = {state} by name",
             "The docstring names two reasons to leave a parameter alone. Which one holds here?",
         )
 
@@ -211,7 +212,7 @@ def own_state(t: Tester) -> None:
             t.fail(
                 "no_entry" if none else "state_grew",
                 "optimizer.state = {w.id: {}}: momentum is 0",
-                f"optimizer.state with {saved_text(row['state'])} by name",
+                f"optimizer.state with {show(row['state'], bare=True)} by name",
                 "Which dict is empty without momentum: that of the optimizer, or that of w?"
                 if none
                 else "What is there to remember without momentum?",
@@ -282,10 +283,11 @@ def left_alone(t: Tester) -> None:
 def left_as_it_was(t: Tester, before: np.ndarray, found: np.ndarray, why: str, when: str) -> None:
     """Fail where b moved in a step that is none for it."""
     if not is_same(found, before):
+        wanted, got = show_both(before, found)
         t.fail(
             "frozen_moved" if why == "it is frozen" else "none_moved",
-            f"b = {show(before, bare=True)} after {when}, as it was: {why}",
-            f"b = {show(found, bare=True)}",
+            f"b = {wanted} after {when}, as it was: {why}",
+            f"b = {got}",
             "`requires_grad` says whether it may move, whatever grad is."
             if why == "it is frozen"
             else "No gradient is not a gradient of zeros: those decay, and coast.",
@@ -323,10 +325,11 @@ def coasting(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
         left_as_it_was(t, before["values"]["b"], rows[step]["values"]["b"], why, when)
         was, found = (one["state"].get("b") for one in (before, rows[step]))
         if not is_same(found, was):
+            wanted, got = show_both({"b": was}, {"b": found})
             t.fail(
                 "state_lost",
-                f"the state of b after {when} as before: {saved_text({'b': was})}",
-                saved_text({"b": found}),
+                f"the state of b after {when} as before: {wanted}",
+                got,
                 "A parameter that is left alone keeps its state for the next time.",
             )
     check(t, values, rounds)
@@ -339,10 +342,11 @@ def same_arrays(t: Tester) -> None:
     for row in check(t, {"w": x}, [a_round({"w": g}, decay=0.2)] * 2):
         nothing_returned(t, row["returned"])
         if not is_same(row["grads"]["w"], g) or not row["same_grads"]:
+            wanted, found = show_both(g, row["grads"]["w"])
             t.fail(
                 "changed_gradient",
-                f"w.grad = {show(g, bare=True)}, as it was",
-                f"w.grad = {show(row['grads']['w'], bare=True)}",
+                f"w.grad = {wanted}, as it was",
+                f"w.grad = {found}",
                 "Someone may still look at it. Which line writes into the array of p.grad?",
             )
         if not row["same_arrays"] or not is_same(row["held"]["w"], row["values"]["w"]):

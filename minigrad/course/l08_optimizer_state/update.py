@@ -15,7 +15,7 @@ from minigrad.course.l08_optimizer_state.common import (
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Mistake, Tester
 
 sgd_update = lesson.exercise(
@@ -185,10 +185,11 @@ def check_updates(
             ],
         )
         if not np.array_equal(row["gradient"], gradient):
+            wanted, found = show_both(gradient, row["gradient"])
             t.fail(
                 "changed_gradient",
-                f"gradient = {show(gradient, bare=True)}, as it came",
-                f"gradient = {show(row['gradient'], bare=True)}{when}",
+                f"gradient = {wanted}, as it came",
+                f"gradient = {found}{when}",
                 "Two names for one array: which line writes into the gradient?",
             )
         undecayed = wrong[[key for key, _, _ in WRONG].index("decoupled")][1]

@@ -235,6 +235,7 @@ def checked_raised(raised: Any) -> dict:
         "kinds": [str(kind) for kind in kinds[:MAX_FRAMES]],
         "text": str(raised.get("text"))[:MAX_TEXT],
         "said": str(raised.get("said") or "")[:MAX_SAID],
+        "notes": str(raised.get("notes") or "")[:MAX_TEXT],
         "full": str(raised.get("full") or ""),
         "frames": frames,
         "n_frames": len(frames),

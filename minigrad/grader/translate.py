@@ -23,6 +23,8 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
     kind, text = raised["type"], raised["text"]
     kinds = raised["kinds"]
     said = f"{kind}: {text}" if text else kind
+    if notes := raised.get("notes"):
+        said += f"; {notes}"
     if kind == "AnswerUsed":
         return "answer_used", text, "That name is closed here: write it from what is below it."
     if "TabError" in kinds:
@@ -84,6 +86,9 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
         return "raised", said, "For which inputs is there nothing to choose from? What holds then?"
     if "TypeError" in kinds and re.search(r"missing \d+ required positional .*'self'", text):
         attempt = "Python hands over self to a function that stands in a class. What stands there?"
+        return "raised", said, attempt
+    if "KeyError" in kinds and re.fullmatch(r"\d{9,}", text):
+        attempt = "A key this long comes from id(…). Of what, and when did it get its entry?"
         return "raised", said, attempt
     if raised["frames"] and raised["frames"][-1][2].startswith("raise "):
         return (

@@ -186,6 +186,9 @@ def describe(error: BaseException, path: str) -> dict:
         said = str(error.msg if isinstance(error, SyntaxError) else error)
     except BaseException:
         said = ""
+    notes = ""
+    with contextlib.suppress(Exception):  # what a driver knows of it, by `add_note`
+        notes = "; ".join(str(note) for note in getattr(error, "__notes__", ()))
     # Numba names the line that it could not compile in its text; the frames end at the call.
     if lines := re.findall(rf'File "[^"]*{re.escape(os.path.basename(path))}", line (\d+)', said):
         frames.append([int(lines[-1]), "", linecache.getline(path, int(lines[-1])).strip()[:200]])
@@ -195,6 +198,7 @@ def describe(error: BaseException, path: str) -> dict:
         "kinds": kinds,
         "text": (said.strip().splitlines() or [""])[0][:300],
         "said": said[:MAX_FULL],
+        "notes": notes[:300],
         "full": _full_text(error)[-MAX_FULL:],
         "frames": [frames[0], *frames[-3:]] if len(frames) > 4 else frames,
         "n_frames": len(frames),

@@ -239,3 +239,50 @@ def test_arrays_that_differ_in_dtype_alone_are_shown_with_it(server):
     assert "] float32}" in message.expected
     assert "] float32}" not in message.got
     assert "] float64}" in message.got
+
+
+@pytest.mark.parametrize(
+    ("stem", "name", "old", "new", "said"),
+    [
+        (
+            "08_optimizer_state",
+            "SGD",
+            "if p.id not in self.state",
+            "if False",
+            "this key is w.id; step 1 is the first to update w",
+        ),
+        (
+            "08_optimizer_state",
+            "replace_parameter",
+            "pop(old.id, None)",
+            "pop(old.id)",
+            "this key is b.id; b has made no step yet",
+        ),
+        (
+            "08_optimizer_state",
+            "fine_tune",
+            "velocity.setdefault(p.id, np.zeros_like(p.values))",
+            "velocity[p.id]",
+            "this key is body.w.id; velocity has nothing before the first step of body.w",
+        ),
+        (
+            "09_adam",
+            "step_all",
+            "states.get(name, {})",
+            "states[name]",
+            "w is a parameter; before its first step it has no entry",
+        ),
+        (
+            "09_adam",
+            "adam_step",
+            'state.get("step", 0)',
+            'state["step"]',
+            "before the first step of a parameter, its state is {}",
+        ),
+    ],
+)
+def test_a_key_that_is_missing_is_told_apart(stem, name, old, new, said, server):
+    source = solution(stem).replace(old, new)
+    message = grade_source(server, stem, name, source, SEEDS[0]).first_failure.message
+    assert said in message.got.replace("\n", " ")
+    assert "  " in message.where  # the line itself

@@ -130,6 +130,7 @@ def test_full_text_is_shown_on_demand_and_never_in_the_json(server):
     ("expression", "said", "attempt"),
     [
         ("{'a': 1}['b']", "KeyError: 'b'", "Which key"),
+        ("{}[id(f)]", "KeyError: ", "comes from id(…)"),
         ("x.nothing", "has no attribute 'nothing'", "before the dot"),
         ("[1][3]", "list index out of range", "How long"),
         ("1 / 0", "division by zero", "Which divisor"),

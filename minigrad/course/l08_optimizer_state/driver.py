@@ -1,5 +1,6 @@
 """What the checks of lesson 08 do beside the learner's code: build models, run them, look."""
 
+import contextlib
 import sys
 
 import numpy as np
@@ -25,7 +26,32 @@ def caught(wanted):
 
 def described(error):
     """An exception as data."""
-    return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
+    text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": text}
+
+
+@contextlib.contextmanager
+def naming_keys(model, story):
+    """While it runs, a KeyError tells whose id its key is; story(name) is what is known of it."""
+    names = {p.id: name for name, p in model.items()}
+    try:
+        yield
+    except KeyError as error:
+        key = error.args[0] if error.args else None
+        if type(key) is int and key in names:
+            error.add_note(f"this key is {names[key]}.id; {story(names[key])}")
+        elif type(key) is int:
+            error.add_note("this key is the id of no parameter that the model had at first")
+        raise
+
+
+def had_state(state):
+    """What to tell of a parameter whose id is missing, after {name: slots}."""
+    return lambda name: (
+        f"{name} had an entry in optimizer.state when the call began"
+        if name in state
+        else f"{name} has made no step yet, so optimizer.state has no entry for it"
+    )
 
 
 def built(values):
@@ -93,24 +119,33 @@ def steps(mine, values, rounds):
         p.grad = plain(rounds[0]["gradients"].get(name))
     optimizer = mine.SGD(iter(model.values()), **rounds[0]["hyper"])
     at_first, rows, calls = plain(optimizer.state), [], []
+    firsts = {}  # in which step each is updated first
+
+    def story(name):
+        first = firsts.get(name)
+        return f"step {first} is the first to update {name}" if first else f"{name} is not updated"
+
     code = getattr(mine.sgd_update, "__code__", None)
 
     def note(frame, event, _):  # whatever name it is called by
         if event == "call" and frame.f_code is code:
             calls.append(1)
 
-    for now in rounds:
+    for number, now in enumerate(rounds, 1):
         for name, p in model.items():
             gradient = now["gradients"].get(name)
             p.grad = None if gradient is None else gradient.copy()
             p.requires_grad = name not in now["frozen"]
-        for name, number in now["hyper"].items():
-            setattr(optimizer, name, number)
+            if p.grad is not None and p.requires_grad:
+                firsts.setdefault(name, number)
+        for name, value in now["hyper"].items():
+            setattr(optimizer, name, value)
         grads = {name: p.grad for name, p in model.items()}
         calls.clear()
         sys.setprofile(note)
         try:
-            returned = optimizer.step()
+            with naming_keys(model, story):
+                returned = optimizer.step()
         finally:
             sys.setprofile(None)
         state, strangers = by_name(model, optimizer.state)
@@ -174,8 +209,9 @@ def save(mine, values, state, frozen):
         model[name].requires_grad = False
     other = built({"another": np.ones(2)})
     other_optimizer = optimizer_of(mine, other, {"another": {"momentum": np.ones(2)}})
-    before = mine.state_dict(other, other_optimizer)
-    saved = mine.state_dict(model, optimizer)
+    with naming_keys(other | model, had_state({**state, "another": {}})):
+        before = mine.state_dict(other, other_optimizer)
+        saved = mine.state_dict(model, optimizer)
     mixed = saved is before or (isinstance(saved, dict) and "another" in saved)
     at_once, kept = plain(saved), by_name(model, optimizer.state)[0]
     for slots in optimizer.state.values():
@@ -206,7 +242,8 @@ def load(mine, values, state, saved, should_raise=False, has_stranger=False):
     list(model.values())[-1].requires_grad = False
     before = plain(saved)
     try:
-        returned, raised = mine.load_state_dict(model, optimizer, saved), None
+        with naming_keys(model, had_state(state)):
+            returned, raised = mine.load_state_dict(model, optimizer, saved), None
     except caught(should_raise) as error:
         returned, raised = None, described(error)
     found, strangers = by_name(model, optimizer.state)
@@ -236,7 +273,9 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
         p.grad, p.requires_grad = np.ones_like(p.values), p is old or p is before["c"]
     facts = {n: (p.id, p.values, p.grad, p.requires_grad) for n, p in model.items()}
     try:
-        new, raised = mine.replace_parameter(model, optimizer, name, new_values, keep_state), None
+        with naming_keys(model, had_state(state)):
+            new = mine.replace_parameter(model, optimizer, name, new_values, keep_state)
+        raised = None
     except caught(should_raise) as error:
         new, raised = None, described(error)
     held = list(optimizer.parameters)
@@ -271,7 +310,8 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
 def fine_tune(mine, values, batches, prefix, after):
     """Call fine_tune on a model; its values afterwards."""
     model = built(values)
-    mine.fine_tune(model, batches, prefix, after)
+    with naming_keys(model, lambda name: f"velocity has nothing before the first step of {name}"):
+        mine.fine_tune(model, batches, prefix, after)
     return {name: plain(p.values) for name, p in model.items()}
 
 

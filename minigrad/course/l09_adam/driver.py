@@ -1,6 +1,24 @@
 """What the checks of lesson 09 do beside the learner's code: many steps, one call, one stage."""
 
+import contextlib
+
 import numpy as np
+
+
+@contextlib.contextmanager
+def naming_keys(names=()):
+    """While it runs, a KeyError tells what its key is; `names` are those of the parameters."""
+    try:
+        yield
+    except KeyError as error:
+        key = error.args[0] if error.args else None
+        if key in ("first_moment", "second_moment", "step"):
+            error.add_note("before the first step of a parameter, its state is {}")
+        elif isinstance(key, str) and key in names:
+            error.add_note(
+                f"{key} is a parameter; before its first step it has no entry in states"
+            )
+        raise
 
 
 def walk(mine, starts, gradients, begins, hyper):
@@ -16,7 +34,8 @@ def walk(mine, starts, gradients, begins, hyper):
             if i < begin:
                 continue
             g = gradients[k, i].copy()
-            answer = mine.adam_step(places[k], g, states[k], learning_rate, tuple(betas), eps)
+            with naming_keys():
+                answer = mine.adam_step(places[k], g, states[k], learning_rate, tuple(betas), eps)
             if not (isinstance(answer, tuple | list) and len(answer) == 2):
                 return answer
             if np.shape(answer[0]) != np.shape(starts[k]) or not isinstance(answer[1], dict):
@@ -29,7 +48,8 @@ def walk(mine, starts, gradients, begins, hyper):
 def step(mine, name, arguments):
     """Call a function for one step; return its answer, and what it was given as it is then."""
     given = [tuple(one) if isinstance(one, list) else one for one in arguments]
-    answer = getattr(mine, name)(*given)
+    with naming_keys():
+        answer = getattr(mine, name)(*given)
     return {"answer": answer, "after": given[:3]}
 
 
@@ -39,7 +59,8 @@ def step_all(mine, parameters, gradients, states, hyper):
     `hyper` is [learning_rate, betas, eps], or [] for the defaults.
     """
     hyper = [tuple(one) if isinstance(one, list | tuple) else one for one in hyper]
-    answer = mine.step_all(parameters, gradients, states, *hyper)
+    with naming_keys([*parameters]):
+        answer = mine.step_all(parameters, gradients, states, *hyper)
     parts = answer if isinstance(answer, tuple | list) else ()
     handed_out = any(part is one for part in parts for one in (parameters, states))
     after = {"parameters": parameters, "states": states}

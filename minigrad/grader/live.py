@@ -11,6 +11,7 @@ from typing import Any
 
 from minigrad.grader.folder import driver_of
 from minigrad.grader.formula import Formula
+from minigrad.grader.message import begins
 from minigrad.grader.result import ExerciseResult
 from minigrad.grader.run import hold_back, run_check
 from minigrad.grader.spec import Exercise
@@ -65,12 +66,14 @@ class LiveRunner:
         """None: what this process keeps between calls cannot be taken back."""
 
     def line_of(self, name: str) -> str:
-        """Return where the function, or the method of the class, is defined."""
+        """Return where the function, or the method of the class, begins; else which file it is."""
         method = getattr(self.function, name.partition(".")[2], None)
         line = getattr(getattr(method, "__code__", None), "co_firstlineno", self.line)
         in_notebook = "ipykernel" in self.file or self.file.startswith("<")
         place = "this cell" if in_notebook else self.file
-        return f"{place}:{line}, in {name}" if name else place
+        if name.partition(".")[0] != self.exercise.name:
+            return place
+        return begins(name, f"line {line} of this cell" if in_notebook else f"{place}:{line}")
 
     def printed(self) -> str:
         """Return nothing: the learner has seen what it printed."""

@@ -183,6 +183,15 @@ def show_both(expected: Any, got: Any) -> tuple[str, str]:
     return next((pair for pair in pairs if pair[0] != pair[1]), both(6))
 
 
+def begins(name: str, place: str) -> str:
+    """Return where a function begins, in words that nobody takes for the line at fault.
+
+    >>> begins("slope", "exercises/00_start.py:12")
+    'in slope, from exercises/00_start.py:12 on'
+    """
+    return f"in {name}, from {place} on"
+
+
 def a_kind(name: str) -> str:
     """Return a type's name with its article.
 

@@ -91,6 +91,14 @@ def line_of(source: str, name: str) -> int:
     return next((number for number, line in numbered if name and line.startswith(starts)), 0)
 
 
+def is_definition(source: str, name: str) -> bool:
+    """Whether `name`, or the class of `Class.method`, is last bound by `def` or `class`."""
+    name, _, _ = name.partition(".")
+    tree = parse(source)
+    nodes = [node for node in tree.body if name in names_defined(node)] if tree else []
+    return bool(nodes) and isinstance(nodes[-1], DEFINITIONS)
+
+
 def names_defined(node: ast.stmt) -> set[str]:
     """Return the names that a top-level definition or assignment defines."""
     if isinstance(node, DEFINITIONS):

@@ -16,8 +16,8 @@ from typing import Any
 from minigrad.grader.fingerprint import file_hash, fingerprint, used
 from minigrad.grader.folder import driver_of
 from minigrad.grader.launcher import GraderError, Server
-from minigrad.grader.message import Failed, Message
-from minigrad.grader.reading import UnreadableError, line_of, read_source
+from minigrad.grader.message import Failed, Message, begins
+from minigrad.grader.reading import UnreadableError, is_definition, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Spent, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
@@ -151,15 +151,17 @@ class WorkerRunner:
         return self.start().get(name)
 
     def line_of(self, name: str) -> str:
-        """Return `file:line, in name` for a function or method, `file:line` for another name."""
+        """Return in which function, method or class, and where it begins; a value's own line."""
         loaded = self.worker.loaded.get("ok") if self.worker else None
         lines = loaded.get("lines") if isinstance(loaded, dict) else None
         line = lines.get(name) if isinstance(lines, dict) else None
         if isinstance(line, int):
-            return f"{self.submission.shown}:{line}, in {name}"
+            return begins(name, f"{self.submission.shown}:{line}")
         line = line_of(self.submission.source, name)
-        inside = f", in {name}" if "." in name else ""
-        return f"{self.submission.shown}:{line}{inside}" if line else self.submission.shown
+        if not line:
+            return self.submission.shown
+        place = f"{self.submission.shown}:{line}"
+        return begins(name, place) if is_definition(self.submission.source, name) else place
 
     def printed(self) -> str:
         """Return what the file printed since the last time."""

@@ -190,7 +190,7 @@ def test_watch_grades_what_was_saved_and_nothing_else(watching, file):
 def test_watch_shows_the_failing_line(watching, file):
     watching.wait_for("next:")
     change(file, "hello, gradients", "hullo")
-    assert "exercises/00_start.py:13, in hello" in watching.wait_for("points   seed")
+    assert "in hello, from exercises/00_start.py:13 on" in watching.wait_for("points   seed")
 
 
 def test_watch_survives_what_editors_and_people_do(watching, file, learner):

@@ -15,9 +15,7 @@ def naming_keys(names=()):
         if key in ("first_moment", "second_moment", "step"):
             error.add_note("before the first step of a parameter, its state is {}")
         elif isinstance(key, str) and key in names:
-            error.add_note(
-                f"{key} is a parameter; before its first step it has no entry in states"
-            )
+            error.add_note(f"{key} is a parameter; before its first step it has no entry in states")
         raise
 
 

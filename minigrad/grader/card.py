@@ -12,6 +12,7 @@ from minigrad.grader.report import (
     begin_elsewhere,
     next_step,
     printed_lines,
+    sign_of,
     text,
     untouched_line,
     what_is_open,
@@ -81,7 +82,7 @@ def _exercise(exercise: ExerciseResult, note: str) -> str:
     )
     rows = [f"<div>{escape(note)}</div>"] if note else []
     for check in exercise.checks:
-        rows.append(_row(check))
+        rows.append(_row(check, exercise))
         if check is exercise.speaking:
             rows.append(_message(check, exercise.id))
     return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
@@ -92,13 +93,15 @@ def _untouched(exercise: ExerciseResult) -> str:
     return f'<div style="color:{QUIET};margin-bottom:4px">{line}</div>'
 
 
-def _row(check: CheckResult) -> str:
-    colour = {"passed": PASSED, "failed": FAILED}.get(check.status, QUIET)
+def _row(check: CheckResult, exercise: ExerciseResult) -> str:
+    sign = sign_of(check, exercise)
+    colour = {"passed": PASSED, "failed": FAILED}.get(sign, QUIET)
+    quiet = f";margin-left:1.3em;color:{QUIET}" if sign == "follows" else ""
     return (
-        f'<div style="padding-left:3.3em;text-indent:-3.3em">'
+        f'<div style="padding-left:3.3em;text-indent:-3.3em{quiet}">'
         f'<span style="color:{colour};font-weight:bold;display:inline-block;width:1em;'
-        f'text-indent:0">{SIGNS[check.status]}</span> '
-        f"{check.points}/{check.of} &nbsp;{escape(asked(check))}</div>"
+        f'text-indent:0">{SIGNS[sign]}</span> '
+        f"{check.points}/{check.of} &nbsp;{escape(asked(check, exercise))}</div>"
     )
 
 

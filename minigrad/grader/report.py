@@ -11,12 +11,12 @@ from typing import TextIO
 from minigrad.grader.message import LABEL_WIDTH, WIDTH, inert, without_command
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
-SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
-ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
+SIGNS = {"passed": "✓", "failed": "✗", "follows": "↳", "not_run": "·"}
+ASCII_SIGNS = {"passed": "+", "failed": "x", "follows": ">", "not_run": "."}
 PRINTED_LINES = 5
 INDENT = " " * 6
 ENGINE_NOTE = "an engine exercise: it can import minigrad, so it is isolated less than a plain one"
-COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
+COLOURS = {"passed": "32", "failed": "31", "follows": "2", "not_run": "2", "bold": "1", "dim": "2"}
 
 
 class Style:
@@ -75,8 +75,12 @@ def exercise_lines(
     if note:
         lines.append(f"  {note}")
     for check in exercise.checks:
-        sign = style.paint(style.signs[check.status], check.status)
-        lines.append(f"  {sign} {check.points}/{check.of}  {asked(check)}")
+        sign = sign_of(check, exercise)
+        line = f"{style.signs[sign]} {check.points}/{check.of}  {asked(check, exercise)}"
+        if sign == "follows":
+            lines.append(style.paint(f"    {line}", "dim"))
+            continue
+        lines.append(f"  {style.paint(line[0], sign)}{line[1:]}")
         if check is exercise.speaking:
             width = style.width - len(INDENT)
             lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
@@ -91,12 +95,18 @@ def exercise_lines(
     return lines
 
 
-def asked(check: CheckResult) -> str:
+def sign_of(check: CheckResult, exercise: ExerciseResult) -> str:
+    """Return which of the signs stands before a check: its status, or `follows`."""
+    return "follows" if exercise.leader_of(check) else check.status
+
+
+def asked(check: CheckResult, exercise: ExerciseResult) -> str:
     """Return what a check asks for; where it failed, in words that nobody reads as an answer."""
     text = f"{check.name}{', wanted' if check.status == 'failed' else ''}: {check.summary}"
-    return (
-        f"{text} It earns nothing without {' or '.join(check.without)}." if check.without else text
-    )
+    if check.without:
+        return f"{text} It earns nothing without {' or '.join(check.without)}."
+    leader = exercise.leader_of(check)
+    return f"{text} It fails as {leader.name} does." if leader else text
 
 
 def begin_elsewhere(exercise: ExerciseResult, result: Result) -> str:

@@ -60,6 +60,22 @@ class ExerciseResult:
         """Whether every check passed."""
         return all(check.status == "passed" for check in self.checks)
 
+    def leader_of(self, check: CheckResult) -> CheckResult | None:
+        """Return the check of which a failed one is a consequence, None if it fails by itself.
+
+        It follows where it earns nothing without others that failed, or where the first failure
+        was of the same kind, in the same function or line.
+        """
+        first = self.first_failure
+        if check.status != "failed" or first is None or check is first:
+            return None
+        if check.without:
+            return first
+        if first.without:  # it shows another's message, perhaps this one's
+            return None
+        ways = [(m.key, m.where) if (m := one.message) else None for one in (first, check)]
+        return first if ways[0] == ways[1] else None
+
     @property
     def is_untouched(self) -> bool:
         """Whether nothing has been written yet."""

@@ -61,6 +61,8 @@ def result():
                 CheckResult("first", "It answers.", 3, "failed", ended),
                 CheckResult("second", "It answers again.", 4, "not_run"),
                 CheckResult("third", "It waits.", 1, "failed", ended, without=("first", "second")),
+                CheckResult("fourth", "It stays.", 0, "failed", ended),
+                CheckResult("fifth", "It has the sign.", 0, "failed", message),
             ],
             seconds=2.0, limits_missing=["memory"], needs="engine", uses=["90.half", "91.done"],
         ),

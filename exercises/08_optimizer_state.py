@@ -257,7 +257,8 @@ def fine_tune(model, batches, prefix, after):
     """Train a model; then freeze a part of it, and train the rest further.
 
     In each step, what is frozen, and what this step's gradients do not
-    reach, stays bit for bit as it is.
+    reach, frozen or not, stays bit for bit as it is. Each of the four
+    functions also does by itself what its docstring promises.
 
     Args:
         model: dict {name: Parameter}.

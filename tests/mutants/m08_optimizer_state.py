@@ -939,6 +939,23 @@ MUTANTS = [
     ),
     Mutant(
         "fine_tune",
+        "unreached_moved",
+        function(
+            "freeze(model, prefix)",
+            "for name, p in model.items():",
+            "    if name.startswith(prefix):",
+            "        p.requires_grad, p.grad = False, None",
+        )
+        + "\n\n\n"
+        + function(
+            "forget_gradients(model)",
+            "for p in model.values():",
+            "    if p.grad is not None:",
+            "        p.grad = np.zeros_like(p.grad)",
+        ),
+    ),
+    Mutant(
+        "fine_tune",
         "elsewhere",
         function(
             "forget_gradients(model)",

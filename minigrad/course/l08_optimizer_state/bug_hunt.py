@@ -50,11 +50,12 @@ def diagnosis(t: Tester) -> None:
         )
     if name != CULPRIT:
         keeps = {
-            "freeze": "No gradient arrives at what it froze: deliver_gradients looks at its mark.",
-            "deliver_gradients": "What is frozen, or missing, gets nothing from it. See for "
-            "yourself.",
-            "step_all": "It moves what has a gradient, as it says. Why does the frozen one have "
-            "one?",
+            "freeze": "It sets requires_grad, so that no gradient arrives: as it says. Freeze "
+            "nothing, and leave a name out of some gradients: who moves?",
+            "deliver_gradients": "What is frozen, or missing, gets nothing from it, as it says. "
+            "Print each grad before and after it.",
+            "step_all": "It moves what has a gradient, as it says. Print each grad just before it: "
+            "why does the frozen one have one?",
         }
         t.fail(
             "not_it",
@@ -127,7 +128,8 @@ def repair(t: Tester) -> None:
                 "unreached_moved",
                 f"{left_out} = {show(expected[left_out], bare=True)}: its value after step 2",
                 f"{left_out} = {show(got[left_out], bare=True)} after step 4",
-                "It is not frozen, and no gradient arrived. What does step_all find in its grad?",
+                "freeze was never called here, and no gradient arrived for it in these steps. Who "
+                "left in its grad what step_all finds there?",
             )
         check_trained(t, got, expected, values)
     some = {name: numbers(t, 2) for name in four}

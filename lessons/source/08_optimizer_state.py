@@ -557,8 +557,33 @@ check("08.clip_weights_")
 # %% [markdown]
 # ## 6. Checkpoints: by name, not by place
 #
-# In this section and the next, the engine only computes gradients. Everything after `backward()` is
-# yours: plain Parameters and your SGD. First, a model of that kind and its training loop.
+# A training run is saved today and goes on tomorrow, in another process. Weights alone are not
+# enough: the momentum belongs to the run, too. Under what should it be saved? Tomorrow's parameters
+# have other ids, and after a change of the model's code they may stand at other places. Their names
+# stay.
+#
+# **Write** `state_dict` and `load_state_dict`, by name. A checkpoint is a copy: later steps must
+# not change it, neither after saving nor after loading.
+
+# %% tags=["exercise"]
+check("08.state_dict")
+
+# %%
+needs("08.state_dict")
+mine = load("08")
+model = {"w": Parameter(np.ones(2)), "b": Parameter(np.zeros(2))}
+sgd = mine.SGD(list(model.values()), learning_rate=0.1, momentum=0.9)
+sgd.state = {model["w"].id: {"momentum": np.array([0.5, -0.5])}}
+print("in the optimizer:", sgd.state)
+print("in a checkpoint: ", mine.state_dict(model, sgd))
+
+# %% tags=["exercise"]
+check("08.load_state_dict")
+
+# %% [markdown]
+# Now for a whole training run. In this section and the next, the engine only computes gradients.
+# Everything after `backward()` is yours: plain Parameters and your SGD. This is a model of that
+# kind, and its training loop:
 
 
 # %%
@@ -597,10 +622,9 @@ ORDER = ("first", "second", "third", "head")
 REORDERED = ("first", "third", "second", "head")
 
 # %% [markdown]
-# A training run is saved after 15 steps. Then somebody tidies up the model's code: two lines of
-# `__init__` change places, and nothing else changes. The weights are loaded by name, as in PyTorch
-# and minigrad. The momentum is loaded *by place*: the second saved array goes to the second
-# parameter.
+# The run is saved after 15 steps. Then somebody tidies up the model's code: two lines of `__init__`
+# change places, and nothing else changes. The weights are loaded by name, as in PyTorch and
+# minigrad. The momentum is loaded *by place*: the second saved array goes to the second parameter.
 #
 # **Predict.** Do the next steps raise an error, or go on in silence?
 
@@ -611,25 +635,6 @@ by_place = predict(
     choices=("error", "silence"),
 )
 by_place
-
-# %% [markdown]
-# **Write** `state_dict` and `load_state_dict`, by name. A checkpoint is a copy: later steps must
-# not change it, neither after saving nor after loading.
-
-# %% tags=["exercise"]
-check("08.state_dict")
-
-# %%
-needs("08.state_dict")
-mine = load("08")
-model = {"w": Parameter(np.ones(2)), "b": Parameter(np.zeros(2))}
-sgd = mine.SGD(list(model.values()), learning_rate=0.1, momentum=0.9)
-sgd.state = {model["w"].id: {"momentum": np.array([0.5, -0.5])}}
-print("in the optimizer:", sgd.state)
-print("in a checkpoint: ", mine.state_dict(model, sgd))
-
-# %% tags=["exercise"]
-check("08.load_state_dict")
 
 # %%
 needs("08.load_state_dict", "08.state_dict", "08.SGD", "08.sgd_update")

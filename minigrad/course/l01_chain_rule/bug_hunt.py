@@ -26,6 +26,8 @@ pipeline_gradient = lesson.exercise(
 )
 OPS = ("exp", "sqrt", "softplus", "square", "log")
 CULPRIT = 2
+# What each of the others returns: what arrives, times its slope.
+DOES = {"exp": "dy * y", "sqrt": "dy / (2 * y)", "square": "2 * x * dy", "log": "dy / x"}
 
 
 def pipeline(x: np.ndarray) -> np.ndarray:
@@ -61,8 +63,9 @@ def diagnosis(t: Tester) -> None:
         t.fail(
             "not_it",
             "the node whose function loses what arrives",
-            f"node {place}, {OPS[place]}",
-            f"Ask {OPS[place]}_backward with dy = 1 and dy = 2. Does its answer double?",
+            f"node {place}: {OPS[place]}_backward returns {DOES[OPS[place]]}",
+            "With dy = 2 its answer is twice that with dy = 1: what arrives goes through. Ask the "
+            "other four in the same way.",
             where=where,
         )
 

@@ -24,6 +24,7 @@ train_both = lesson.exercise(
     ),
 )
 RIGHT = ("critic", 1)
+NOT_THEN = {0: "before which both gradients are 0", 2: "in which it is wrong, and not first"}
 LATE = "The log holds what was in critic.grad later. By what had the critic moved?"
 REARRANGED = {
     "both_first": "The actor's backward pass came past before the critic had moved. Who is first?",
@@ -56,7 +57,7 @@ def diagnosis(t: Tester) -> None:
         t.fail(
             "not_it",
             "the one that moves by a gradient that is not its loss's",
-            show(who),
+            f"{show(who)}, which moves by the gradient of its own loss",
             "Work out both gradients of round 1 by hand. Which column of the log differs?",
             where=where,
         )
@@ -64,7 +65,7 @@ def diagnosis(t: Tester) -> None:
         t.fail(
             "not_then",
             "the first round in which it happens",
-            f"round {when}",
+            f"round {when}, {NOT_THEN[min(when, 2)]}",
             "Which gradient is there before the very first backward pass? And after that round?",
             where=where,
         )

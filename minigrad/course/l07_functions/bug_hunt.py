@@ -43,6 +43,12 @@ AT_X = "Its slope was taken at x. What went into tanh?"
 NO_SLOPE = "Softcap hands dy on as it is: right near 0. And where the cap bites?"
 INNER_SLOPE = "Softcap has the cap in front of tanh and inside it. What is left of it in the slope?"
 OPS = ("Widen", "Softcap", "Scaled", "Leaky", "Swish")
+DOES = {
+    "Widen": "multiplies both, values and gradient, by its scale",
+    "Scaled": "divides both, values and gradient, by r",
+    "Leaky": "takes 0.2 of both, values and gradient, where x is negative",
+    "Swish": "takes nearly the same share of values and gradient where x is large",
+}
 NUMBERS = {"Widen": 40.0, "Softcap": 50.0}  # what deep hands over
 
 
@@ -95,9 +101,9 @@ def diagnosis(t: Tester) -> None:
         t.fail(
             "not_it",
             "the operation that loses what arrives",
-            name,
-            f"Compare what {name} does to the gradient with what it does to values: does one "
-            "shrink without the other?",
+            f"{name}, which {DOES[name]}",
+            "Print the norms of values and of gradients after each of the five. For which does the "
+            "one shrink without the other?",
             where=where,
         )
 

@@ -28,6 +28,7 @@ lean_adam = lesson.exercise(
 )
 STAGES = ("count", "average_gradient", "average_square", "correct", "move")
 CULPRIT = 3
+CHANGES = {0: "t", 1: "m", 2: "v", 4: "p"}  # what each of the others changes
 
 
 @lean_adam.check(points=2)
@@ -51,8 +52,8 @@ def diagnosis(t: Tester) -> None:
         t.fail(
             "not_it",
             "the stage that changes what it should only read",
-            f"stage {place}, {STAGES[place]}",
-            f"Print s before and after {STAGES[place]}. Does it change more than it says?",
+            f"stage {place}: {STAGES[place]} changes s[{CHANGES[place]!r}] alone, as it says",
+            "Print s before and after each of the others. Which of them changes more than it says?",
             where=where,
         )
 

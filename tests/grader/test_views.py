@@ -115,6 +115,20 @@ def test_lines_fit_the_terminal(monkeypatch):
         assert max(map(len, messages)) < columns
 
 
+def test_only_what_fails_as_the_first_does_is_drawn_as_its_consequence():
+    same, other = (Message("value", "f()", "1", "2", where, "Look.") for where in ("in f", "in g"))
+    held = CheckResult("held", "It holds.", 1, "failed", same, without=("first",))
+    checks = [
+        CheckResult(name, "It is right.", 1, "failed", message)
+        for name, message in (("first", same), ("second", same), ("third", other))
+    ]
+    exercise = ExerciseResult("90.f", 1, 1, [*checks, held])
+    leaders = [exercise.leader_of(check) for check in exercise.checks]
+    assert leaders == [None, checks[0], None, checks[0]]
+    exercise.checks = [held, checks[0]]  # it shows the message of the other, which is the cause
+    assert [exercise.leader_of(check) for check in exercise.checks] == [None, None]
+
+
 def test_every_view_counts_the_same_points():
     graded = result()
     xml = ElementTree.fromstring(junit(graded))

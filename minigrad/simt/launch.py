@@ -1,4 +1,4 @@
-"""Runs a kernel: arguments become memory, blocks are grouped into waves that run in lock-step."""
+"""Run a kernel: arguments become memory, blocks are grouped into waves that run in lock-step."""
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -19,11 +19,11 @@ THREADS = 1024
 
 
 class Pointer:
-    """An argument without a shape, which a kernel indexes as p[i]: elements of one buffer.
+    """An argument without a shape: elements of one buffer, which a kernel indexes as p[i].
 
     Args:
-        data: the buffer, a NumPy array, used in place; p may reach all of its bytes.
-        dtype: of the elements.
+        data: the buffer, a NumPy array, used in place; p may access all of its bytes.
+        dtype: the dtype of the elements.
         start: the byte of the buffer where p[0] begins.
     """
 
@@ -34,7 +34,7 @@ class Pointer:
 
 
 def extents(value, what, limits):
-    """A number of blocks or threads as (x, y, z), within the limits of CUDA."""
+    """Return a number of blocks or threads as (x, y, z); raise outside the limits of CUDA."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if any(isinstance(n, float | np.floating) for n in parts):
         raise ArgumentTypeError(
@@ -61,7 +61,7 @@ def extents(value, what, limits):
 
 
 def _parts(values):
-    """The arrays among the arguments, in Pointers and tuples, too."""
+    """Yield the arrays among the arguments, including those in Pointers and tuples."""
     for value in values:
         if isinstance(value, tuple):
             yield from _parts(value)
@@ -74,7 +74,7 @@ def _parts(values):
 class _Buffers:
     """The global memory of a launch: arguments that share bytes share one region.
 
-    A region is no larger than its arguments: their neighbours in a pool are out of bounds.
+    A region is no larger than its arguments, so their neighbours in a pool are out of bounds.
     """
 
     def __init__(self, memory, arguments):
@@ -84,7 +84,7 @@ class _Buffers:
         self.spans = spans(_parts(arguments))
 
     def region(self, array, name):
-        """(region of the bytes that an array lies in, address of the region's first byte)."""
+        """Return (the region that an array lies in, the address of the region's first byte)."""
         first, past = byte_bounds(array)
         low, high = next(s for s in self.spans if s[0] <= first and past <= s[1])
         if (low, high) not in self.regions:
@@ -92,7 +92,7 @@ class _Buffers:
             whole = array.flags.c_contiguous and high - low == array.nbytes
             shape = array.shape if whole else None
             region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)
-            # keeps the array alive while its bytes are used
+            # keep the array alive while its bytes are used
             self.regions[low, high] = region, array, [name]
         region, _, names = self.regions[low, high]
         region.writable |= array.flags.writeable
@@ -102,7 +102,7 @@ class _Buffers:
         return region, low
 
     def array(self, array, name):
-        """A NumPy array as a kernel sees it."""
+        """Return a NumPy array as a kernel sees it."""
         if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
             raise ArgumentTypeError(
                 f"the argument {name} has elements that the simulator has no type for",
@@ -127,7 +127,7 @@ class _Buffers:
         return ArrayView(region, array.dtype, array.shape, strides, np.int64(start // size))
 
     def pointer(self, pointer, name):
-        """A `Pointer` as a kernel sees it."""
+        """Return a `Pointer` as a kernel sees it."""
         region, low = self.region(pointer.data, name)
         start = pointer.data.__array_interface__["data"][0] - low + pointer.start
         if start % pointer.dtype.itemsize:
@@ -135,7 +135,7 @@ class _Buffers:
         return PointerView(region, pointer.dtype, np.int64(start // pointer.dtype.itemsize))
 
     def constant(self, array, name):
-        """A global array of the kernel's module, which is read-only."""
+        """Return a read-only view of a global array of the kernel's module."""
         if id(array) not in self.constants:
             copy = np.ascontiguousarray(array)
             data = copy.reshape(-1).view(np.uint8)
@@ -146,7 +146,7 @@ class _Buffers:
         return self.constants[id(array)][0]
 
     def argument(self, value, name):
-        """One argument of a launch."""
+        """Return one argument of a launch as a kernel sees it."""
         if isinstance(value, np.ndarray):
             return self.array(value, name)
         if isinstance(value, Pointer):
@@ -164,18 +164,18 @@ class _Buffers:
 
 
 def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=None):
-    """Runs a kernel for all threads of a grid, and returns when all have ended.
+    """Run a kernel for all threads of a grid; return when all have ended.
 
     Args:
         function: the kernel, a Python function (or a Numba dispatcher: its `py_func`).
-        blocks: how many blocks: an int, or a tuple (x, y, z) of one to three.
-        threads: how many threads a block has, likewise.
-        arguments: NumPy arrays, which are written in place, `Pointer`s, and numbers.
+        blocks: the number of blocks: an int, or a tuple (x, y, z) of one to three.
+        threads: the number of threads per block, likewise.
+        arguments: numbers, `Pointer`s, and NumPy arrays, which the kernel writes in place.
         shared: bytes of dynamic shared memory per block.
-        watch: look for data races and for reads of shared memory that no thread has written.
-        counts: an object that is told of accesses, branches and barriers, or None.
+        watch: whether to find data races and reads of shared memory that no thread has written.
+        counts: an object to tell of accesses, branches and barriers, or None.
 
-    After an error the arrays hold what had been written by then.
+    After an error the arrays hold what the kernel had written by then.
     """
     function = getattr(function, "py_func", function)
     check_kernel(function)

@@ -1,23 +1,23 @@
-"""Counts, per place in a kernel's source, its memory accesses and where its warps split.
+"""Count a kernel's memory accesses and divergent branches for each place in its source.
 
     counts = Counts()
     launch(kernel, blocks, threads, arguments, counts=counts)
 
 The machine and the memory call the hooks of `Counts` at every statement, once for all lanes. In
-all hooks `active` is bool (one per lane), or None for all lanes of the wave, and `site` is the
-`Site` of the expression:
+all hooks `active` is bool, one per lane, or None for all lanes of the wave; `site` is the `Site`
+of the expression:
 
 - `wave(lanes)`: by memory, when the blocks of a wave begin.
 - `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
   of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or one per lane.
 - `branch(site, active, taken)`: by the machine, where lanes decide: `if`, `while`, `for`,
   conditional expressions, `and`, `or`. taken: bool, a scalar or one per lane; arbitrary in inactive
-  lanes. A loop calls it before every round: taken are the lanes that go on.
+  lanes. A loop calls it before every round: `taken` are the lanes that go on.
 - `barrier(site, active, scope="block")`: by the machine; scope is "block" or "warp".
 - `exchange(site, active)`: by the machine, for shuffles, votes and ballots.
 - `double(site, active)`: by the machine, for one arithmetic operation in float64.
 
-Counts add up over launches; sums are over warps, as in a GPU's own profiler.
+Counts accumulate over launches; sums are over warps, as in a GPU's own profiler.
 """
 
 import dataclasses
@@ -30,19 +30,19 @@ from minigrad.simt.counts import traffic
 
 @dataclasses.dataclass
 class Access:
-    """What one expression did to one array, summed over all warps that ran it.
+    """The accesses of one expression to one array, summed over all warps that ran it.
 
     Attributes:
         kind: "load", "store" or "atomic".
         space: "global", "shared" or "constant".
-        array: the array's name. nbytes: bytes that one lane uses at a time.
+        array: the array's name. nbytes: bytes that one lane accesses at a time.
         warps: warp accesses: how often a warp ran it with any lane active.
-        lanes: active lanes, summed: `lanes / (32 * warps)` is the active share.
+        lanes: the sum of active lanes: `lanes / (32 * warps)` is the active share.
         moved: bytes that the lanes requested.
         sectors: 32-byte sectors that the warp accesses touched; least: the fewest that could hold
             the same bytes. Both 0 in shared memory.
         turns: passes over the banks that shared memory needed; least_turns: the fewest for that
-            many bytes. `turns > least_turns` are bank conflicts. Both 0 in global memory.
+            many bytes. `turns > least_turns` means bank conflicts. Both 0 in global memory.
         meetings: for an atomic operation, the most lanes of one warp that used one element.
         first, worst: the first warp access and the costliest, each a `Sample`.
     """
@@ -65,7 +65,7 @@ class Access:
 
     @property
     def efficiency(self):
-        """The share of the sectors moved, or of the passes, that was needed: 1 is best."""
+        """Return the needed share of the sectors moved, or of the passes: 1 is best."""
         if self.space == "shared":
             return self.least_turns / self.turns if self.turns else 1.0
         return self.least / self.sectors if self.sectors else 1.0
@@ -79,7 +79,7 @@ class Sample:
         block, warp: (x, y, z) of the block, and the number of the warp in it.
         byte: int64 (32,), the first byte that each lane used, relative to the array's first byte.
         active: bool (32,).
-        cost, least: sectors, or passes over the banks, and the fewest possible.
+        cost, least: sectors or passes over the banks, and the fewest possible.
     """
 
     block: tuple
@@ -92,7 +92,7 @@ class Sample:
 
 @dataclasses.dataclass
 class Branch:
-    """Where lanes decide: how often a warp got there, and how often its lanes disagreed."""
+    """A place where lanes decide: how often warps got there, how often their lanes disagreed."""
 
     site: object
     warps: int = 0
@@ -102,7 +102,7 @@ class Branch:
 
 @dataclasses.dataclass
 class Event:
-    """How often something happened at a place: `times` for blocks or warps, `lanes` for lanes."""
+    """An event at a place: `times` counts blocks or warps, `lanes` counts lanes."""
 
     site: object
     times: int = 0
@@ -110,7 +110,7 @@ class Event:
 
 
 class Counts:
-    """The counts of one launch or of several; the module says what calls the hooks.
+    """The counts of one or several launches; the module says who calls the hooks.
 
     Attributes:
         accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
@@ -124,14 +124,14 @@ class Counts:
         self.lanes: Any = None
 
     def wave(self, lanes):
-        """Blocks begin to run."""
+        """Count the blocks and threads of a wave that begins."""
         self.lanes = lanes
         self.launches += lanes.first == 0
         self.blocks += lanes.blocks
         self.threads += lanes.count
 
     def access(self, kind, region, site, byte, nbytes, active):
-        """One statement's access to memory, of all warps at once."""
+        """Count one statement's access to memory, for all warps at once."""
         lanes = self.lanes
         key = (site, kind, region.space, region.name, nbytes)
         found = self._accesses.get(key)
@@ -166,7 +166,7 @@ class Counts:
             found.worst = _sample(table, used, cost, least, k, lanes)
 
     def branch(self, site, active, taken):
-        """Lanes decide; a warp is split where some of its active lanes go and some do not."""
+        """Count a decision; a warp splits where some of its active lanes go and some do not."""
         found = self._branches.setdefault(site, Branch(site))
         here = self._here(active)
         going = traffic.lanes_per_warp(np.asarray(taken), active, self.lanes)
@@ -175,19 +175,19 @@ class Counts:
         found.lanes += int(here.sum())
 
     def barrier(self, site, active, scope="block"):
-        """A barrier: counted once for every block, or warp, that passes it."""
+        """Count a barrier once for every block, or warp, that passes it."""
         here = self._here(active)
         per_block = here.reshape(self.lanes.blocks, -1).any(1)
         times = (here > 0).sum() if scope == "warp" else per_block.sum()
         self._event(scope, site, times, here.sum())
 
     def exchange(self, site, active):
-        """A shuffle or a vote, counted per warp."""
+        """Count a shuffle or a vote, per warp."""
         here = self._here(active)
         self._event("exchange", site, (here > 0).sum(), here.sum())
 
     def double(self, site, active):
-        """An operation in float64, which runs at 1/32 or 1/64 of float32's speed on most GPUs."""
+        """Count an operation in float64, which most GPUs run at 1/32 or 1/64 of float32's speed."""
         here = self._here(active)
         self._event("double", site, (here > 0).sum(), here.sum())
 
@@ -212,7 +212,7 @@ class Counts:
 
 
 def _place(found):
-    return found.site.file, found.site.line  # on one line: in the order of execution
+    return found.site.file, found.site.line  # within a line: in the order of execution
 
 
 def _sample(table, used, cost, least, k, lanes):

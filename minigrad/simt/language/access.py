@@ -17,7 +17,7 @@ class Access(LanguagePart):
     """The part of the compiler that handles subscripts and attributes."""
 
     def constant_array(self, array, name):
-        """A NumPy array from outside the kernel: read-only memory."""
+        """Compile a NumPy array from outside the kernel, which becomes read-only memory."""
 
         def read(f, m):
             return f.wave.constants(array, name)
@@ -25,7 +25,7 @@ class Access(LanguagePart):
         return read
 
     def index(self, node):
-        """An index in brackets: a closure that returns a tuple of scalars, vectors and slices."""
+        """Compile an index to a closure that returns a tuple of scalars, vectors and slices."""
         if isinstance(node, ast.Tuple):
             parts = [self._one_index(part) for part in node.elts]
             return lambda f, m: tuple([part(f, m) for part in parts])
@@ -83,7 +83,7 @@ class Access(LanguagePart):
 
 
 def _of_tuple(values, index, f, m, site):
-    """An element of a tuple; if all have one type, the index may differ from lane to lane."""
+    """Return an element of a tuple; the index may vary by lane if all elements have one type."""
     (i,) = index
     if type(i) is slice:
         return values[slice(*(None if e is None else int(e) for e in (i.start, i.stop, i.step)))]

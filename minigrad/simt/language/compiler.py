@@ -1,6 +1,6 @@
-"""A kernel's source -> closures over lanes, once per function. All refusals come before it runs.
+"""Compile a kernel's source to closures over lanes, once per function; refuse before it runs.
 
-A compiled function is used until the function, or a global name that it uses, changes.
+A compiled function stays valid until the function, or an outer name that it uses, changes.
 """
 
 import ast
@@ -46,7 +46,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         self.parameters += [a.arg for a in arguments.kwonlyargs]
 
     def compile(self):
-        """The program of the function."""
+        """Return the program of the function."""
         body = self.block(self.source.tree.body)
         used = {**self.scope.used, **self.used}
         site = self.source.site(self.source.tree)
@@ -57,7 +57,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         return compiled
 
     def program(self, function, node):
-        """The program of a device function that this one calls."""
+        """Return the program of a device function that this one calls."""
         if function in self.callers:
             raise self.source.recursion(node, function)
         found = program(function, self.callers)
@@ -68,7 +68,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
 
 
 def program(function, callers=()):
-    """The program of a function, compiled at first use."""
+    """Return the program of a function; compile it at first use."""
     found = _programs.get(function)
     if found is None or any(
         scope.now(name) is not value for scope, name, value in found.used.values()
@@ -79,6 +79,6 @@ def program(function, callers=()):
 
 
 def check_kernel(function):
-    """Raises for what is no kernel: an object without source, or one that is no function."""
+    """Raise for an object that cannot be called, so is no kernel."""
     if not callable(function):
         raise NotInCudaError(f"{function!r} is no kernel", fix="launch a function defined with def")

@@ -1,4 +1,4 @@
-"""Python's, math's and NumPy's functions on values of a kernel, with the types of Numba."""
+"""The functions of Python, math and NumPy on values of a kernel, with the types of Numba."""
 
 import builtins
 import functools
@@ -17,12 +17,12 @@ from minigrad.simt.machine.promotion import BINARY, F2, F4, F8, common_float, tr
 
 
 def floating(x):
-    """Ints as float64, floats as they are."""
+    """Convert ints to float64; return floats as they are."""
     return x if x.dtype.kind == "f" else x.astype(F8)
 
 
 def _float_function(ufunc, least=F2):
-    """A function of numbers as floats of one dtype; least: its smallest dtype."""
+    """Return a function that converts numbers to one float dtype; least: the smallest one."""
 
     def run(*values):
         dtype = functools.reduce(common_float, (v.dtype for v in values))
@@ -34,7 +34,7 @@ def _float_function(ufunc, least=F2):
 
 
 def _slow(function):
-    """A function of math that NumPy lacks, applied to each element in double precision."""
+    """Return a function that applies one of math, which NumPy lacks, to each element in float64."""
     each = np.frompyfunc(function, 1, 1)
 
     def run(x):
@@ -46,7 +46,7 @@ def _slow(function):
 
 
 def _guarded(function, limit):
-    """A function of math that raises at poles and on overflow: here infinity, as in C."""
+    """Return infinity, as C does, where a function of math raises: at poles and on overflow."""
 
     def run(x):
         try:
@@ -60,7 +60,7 @@ def _guarded(function, limit):
 
 
 def extremum(ufunc):
-    """min or max of two or more numbers, or of a tuple; a number wins over NaN."""
+    """Return min or max of two or more numbers, or of a tuple; a number wins over NaN."""
 
     def run(*values):
         if len(values) == 1 and isinstance(values[0], tuple):
@@ -113,11 +113,11 @@ def _modf(x):
 
 
 def _of_numbers(ufunc):
-    """A function of numbers only, although NumPy would apply it to tuples, too."""
+    """Return a function of numbers only: NumPy would also apply it to tuples."""
 
     def run(*values):
         if not all(isinstance(value, NUMBERS) for value in values):
-            raise TypeError  # the call tells which of its arguments that is: masks.on_numbers
+            raise TypeError  # the call says which of its arguments that is: masks.on_numbers
         return ufunc(*values)
 
     run.nin = ufunc.nin
@@ -174,7 +174,7 @@ for _ufunc in (
 
 
 def refusal(found, name):
-    """(why a function cannot be called in a kernel, what to do instead); name: as written."""
+    """Return (why a kernel cannot call a function, what to do instead); name: as written."""
     own = getattr(found, "__name__", "")
     fix = (
         f"use math.{own}"
@@ -201,14 +201,14 @@ def _divmod(call, f, m, a, b):
 
 
 def _print(call, f, m, *values):
-    """One line per active thread, in the order of blocks and threads."""
+    """Print one line per active thread, in the order of blocks and threads."""
     count = f.wave.lanes.count
     for lane in range(count) if m is None else np.flatnonzero(m):
         sys.stdout.write(" ".join(_shown(value, lane) for value in values) + "\n")
 
 
 def _shown(value, lane):
-    """A value of one lane as text."""
+    """Return a value of one lane as text."""
     if isinstance(value, Triple):
         value = value.x, value.y, value.z
     if isinstance(value, tuple):

@@ -29,7 +29,7 @@ for _name, _get in _PLACES.items():
 
 
 def grid(path, axes):
-    """cuda.grid(axes) and cuda.gridsize(axes): one int64, or a tuple of them."""
+    """Return the closure of cuda.grid(axes) or cuda.gridsize(axes): an int64, or a tuple."""
 
     def place(f, m):
         index = f.wave.lanes.grid_index
@@ -54,7 +54,7 @@ _TAKES = {  # what Numba compiles; pointers, which only minigrad's own kernels u
 
 
 def _atomic(operation) -> Any:
-    """cuda.atomic.add(array, index, value) and the like; returns the old element."""
+    """Return cuda.atomic.add(array, index, value) or the like, which returns the old element."""
     takes = _TAKES.get(operation, (*_INTEGERS, "float32", "float64"))
 
     def update(call, f, m, array, index, *value):
@@ -118,7 +118,7 @@ def _store4(call, f, m, pointer, index, a, b, c, d):
 
 
 def plain(function):
-    """Marks a function of values alone."""
+    """Wrap a function that needs only values, and mark it as such."""
 
     def run(call, f, m, *values):
         return function(*values)
@@ -156,7 +156,7 @@ def _brev(x):
 
 
 def _fma(a, b, c):
-    """a * b + c, rounded once: through double precision for float32."""
+    """Compute a * b + c, rounded once: through double precision for float32."""
     a, b, c = floating(a), floating(b), floating(c)
     dtype = np.result_type(a, b, c)
     if dtype.itemsize > 4:

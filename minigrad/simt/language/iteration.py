@@ -1,7 +1,7 @@
 """What `for` iterates over: range (bounds may differ per thread), tuples, arrays, enumerate, zip.
 
 Each becomes a closure (frame, mask) -> `steps`, and `steps(live)` returns (lanes that have a next
-value, lanes that have finished, the value).
+value, lanes that have finished, the next value).
 """
 
 import ast
@@ -23,7 +23,7 @@ class Iterations(LanguagePart):
     """The part of the compiler that handles what `for` iterates over."""
 
     def iteration(self, node):
-        """The expression after `in`."""
+        """Compile the expression after `in`."""
         site = self.source.site(node)
         if isinstance(node, ast.Call) and not node.keywords:
             found = self.scope.static(node.func)
@@ -72,7 +72,7 @@ def _elements(f, m, value, site):
 
 
 def _count(start):
-    """The numbers from a start, without end."""
+    """Return a maker of the endless numbers from `start` on."""
 
     def make(f, m):
         numbers: Any = BINARY["Add"](start(f, m), np.int64(0))
@@ -83,7 +83,7 @@ def _count(start):
 
 
 def _together(makers):
-    """zip: a lane finishes when the first iterable has no more values for it."""
+    """Return a maker of zip's steps: a lane finishes once one iterable has no value for it."""
 
     def make(f, m):
         several = [each(f, m) for each in makers]
@@ -104,13 +104,13 @@ def _together(makers):
 
 
 def _whole_part(part):
-    """A bound as Numba takes it: of a float, such as that of math.ceil, the whole part."""
+    """Return a bound as Numba takes it: of a float, such as math.ceil's, the whole part."""
     is_float = isinstance(part, NUMBERS) and part.dtype.kind == "f"
     return part.astype(np.int64) if is_float else part
 
 
 def _range_dtype(parts):
-    """int32 where all bounds are, uint64 where they are unsigned, else int64."""
+    """Return int32 if all bounds fit it, uint64 if all are unsigned, else int64."""
     small = all(p.dtype.kind == "i" and p.dtype.itemsize <= 4 for p in parts)
     if small:
         return np.dtype(np.int32)
@@ -136,7 +136,7 @@ def _range(f, m, parts, site):
 
 
 def _diverging(now, stop, step):
-    """Counts the rounds first, as the value after the last may exceed the type."""
+    """Count the rounds first, as the value after the last may overflow the type."""
     wide = np.uint64 if now.dtype.kind == "u" else np.int64
     way = stop.astype(wide) - now.astype(wide)
     some = np.where(step > 0, now < stop, now > stop)

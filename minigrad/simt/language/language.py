@@ -31,12 +31,12 @@ _TAKES_NOTHING = ("syncthreads", "syncwarp", "activemask", "threadfence")
 
 
 def _plain(path):
-    """A path without the differences to CUDA C's spelling and common typing errors."""
+    """Return a path without what CUDA C and common typing errors spell differently."""
     return path.replace(".", "").replace("_", "").lower()
 
 
 def nearest(path):
-    """The known paths most like an unknown one, best first: `atomicAdd` -> `atomic.add`."""
+    """Return the known paths most like an unknown one, best first: `atomicAdd` -> `atomic.add`."""
     known: dict[str, str] = {}
     for one in PATHS:
         known.setdefault(_plain(one), one)  # atomic.add, before the helper atomic_add
@@ -44,7 +44,7 @@ def nearest(path):
 
 
 def call_of(intrinsic):
-    """A function's call, for advice."""
+    """Return a function's call as text, for advice."""
     path = intrinsic.path
     given = "1" if path.startswith("grid") else "" if path in _TAKES_NOTHING else "..."
     return f"cuda.{path}({given})"
@@ -55,7 +55,7 @@ class UnknownIntrinsicError(SimulationError, AttributeError):
 
 
 class Intrinsic:
-    """A name that only kernels may use; `path` is the part after `cuda.`."""
+    """A name that only kernels can use; `path` is the part after `cuda.`."""
 
     def __init__(self, path):
         self.path = path

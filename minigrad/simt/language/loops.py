@@ -1,4 +1,4 @@
-"""Loops -> closures: each round runs the lanes that have not left yet, until none is left."""
+"""Loops -> closures: each round runs the lanes still in the loop, until there are none."""
 
 import ast
 import os
@@ -106,7 +106,7 @@ class Loops(LanguagePart):
 
 
 def _after(f, m, ended, orelse, broken, before):
-    """The end of a loop: which lanes go on, and which run its `else` first."""
+    """End a loop: run its `else` for the lanes that ended it; return the lanes that go on."""
     if orelse is not None and ended is not DEAD:
         ended = orelse(f, ended)
     out = union(ended, broken, m)
@@ -116,7 +116,7 @@ def _after(f, m, ended, orelse, broken, before):
 
 
 def _is_over(seconds):
-    """Whether a loop has used up its time."""
+    """Return whether a loop has used up its time."""
     if seconds < LOOP_SECONDS and PATIENCE not in os.environ:
         return False
     given = os.environ.get(PATIENCE, LOOP_SECONDS)

@@ -21,17 +21,17 @@ _TYPE_NAMES = {
 
 
 def is_cuda_module(value):
-    """Whether a value is Numba's cuda module, compiled or simulated."""
+    """Return whether a value is Numba's cuda module, compiled or simulated."""
     return isinstance(value, types.ModuleType) and value.__name__.startswith(_CUDA_MODULES)
 
 
 def is_pythons(value):
-    """Whether a value is itself a number type of Python, not a dtype that is equal to one."""
+    """Return whether a value is a number type of Python itself, not a dtype equal to one."""
     return any(value is kind for kind in (int, float, bool))
 
 
 def as_dtype(value):
-    """The dtype of a NumPy or Numba type, a dtype or its name; None for anything else."""
+    """Return the dtype of a NumPy or Numba type, a dtype or its name; None for anything else."""
     if isinstance(value, np.dtype):
         return value
     if isinstance(value, type):
@@ -45,7 +45,7 @@ def as_dtype(value):
 
 
 def device_function(value):
-    """The Python function of a device function; None if Numba would not accept the value.
+    """Return the Python function of a device function; None if Numba would not accept the value.
 
     Accepted are dispatchers (`cuda.jit`, `numba.njit`: anything with `py_func`), functions with an
     attribute `is_device`, and those of minigrad's own kernel files.
@@ -60,7 +60,7 @@ def device_function(value):
 
 
 def constant(value):
-    """A Python value as a kernel sees it: numbers as NumPy scalars; None if it is no constant."""
+    """Convert a Python value's numbers to NumPy scalars; return None if it is no constant."""
     if isinstance(value, bool):
         return np.bool_(value)
     if isinstance(value, int):
@@ -79,7 +79,7 @@ def constant(value):
 
 
 def intrinsic_path(value):
-    """The path of a stub taken from Numba's module, `from numba.cuda import grid`; or None."""
+    """Return the path of a stub of Numba's module (`from numba.cuda import grid`), or None."""
     if isinstance(value, Intrinsic):
         return value.path
     if not (getattr(value, "__module__", None) or "").startswith(_CUDA_MODULES):
@@ -99,7 +99,7 @@ class Scope:
 
     Attributes:
         slots: local variable -> its number.
-        used: values (where a name was looked up, the name, its value), to detect changes later.
+        used: values (the scope that looked up a name, the name, its value), to detect changes.
     """
 
     def __init__(self, source):
@@ -118,13 +118,13 @@ class Scope:
         self.used = {}
 
     def outer(self, name):
-        """The value of a name that is not local, or MISSING; notes that it was used."""
+        """Return the value of a name that is not local, or MISSING; note that it was used."""
         found = self.now(name)
         self.used[id(self), name] = self, name, found
         return found
 
     def now(self, name):
-        """As `outer`, without noting the use."""
+        """Return the same as `outer`, without noting the use."""
         if name in self._cells:
             try:
                 return self._cells[name].cell_contents
@@ -133,9 +133,9 @@ class Scope:
         return self._globals.get(name, getattr(builtins, name, MISSING))
 
     def static(self, node):
-        """What `name` or `module.name` stands for outside the kernel; MISSING if it is a value.
+        """Return what `name` or `module.name` means outside the kernel; MISSING if it is a value.
 
-        Intrinsics are returned as `Intrinsic`s, also those of Numba's module.
+        Intrinsics, including those of Numba's module, are returned as `Intrinsic`s.
         """
         if isinstance(node, ast.Name):
             if node.id in self.slots:

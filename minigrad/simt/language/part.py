@@ -1,4 +1,4 @@
-"""What the parts of the compiler, one file each, may use of each other."""
+"""The interface that the compiler's parts (one per file) share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ class LanguagePart:
     The closures that parts make are called with a frame and a mask; see `frame` and `masks`.
 
     Attributes:
-        source, scope: the text and the names of the function that is compiled.
+        source, scope: the text and the names of the function being compiled.
         exact, spins: see `frame.KernelProgram`.
     """
 

@@ -1,4 +1,4 @@
-"""A function -> the syntax tree of its source, with the line numbers of its file."""
+"""Find the syntax tree of a function's source, with the line numbers of its file."""
 
 import ast
 import functools
@@ -11,7 +11,7 @@ from minigrad.simt.watch.memory import Site
 
 @functools.lru_cache(maxsize=256)
 def _definitions(text):
-    """All functions of a file: (name, first line, decorators included) -> the tree."""
+    """Return all functions of a file: {(name, first line, decorators included): tree}."""
     found = {}
     for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.FunctionDef):
@@ -53,7 +53,7 @@ class Source:
         self.tree = tree
 
     def site(self, node):
-        """The place of a part of the tree."""
+        """Return the site of a node of the tree."""
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         text = ""
         if line and node.end_lineno == line:  # columns count bytes
@@ -63,11 +63,11 @@ class Source:
         return Site(self.file, line, column, text, self.name)
 
     def refuse(self, node, what, fix=None):
-        """The error of a construct that Numba, or the simulator alone, does not compile."""
+        """Return the error for a construct that Numba, or only the simulator, does not compile."""
         return NotInCudaError(what, where=self.site(node).where, fix=fix)
 
     def recursion(self, node, function):
-        """The error of a function that calls itself, also through others."""
+        """Return the error for a function that calls itself, directly or through others."""
         what = (
             f"{function.__name__} calls itself, which Numba compiles for CUDA and minigrad does not"
         )

@@ -1,4 +1,4 @@
-"""Addresses of ndarrays, and memory at an address as an ndarray."""
+"""Addresses of ndarrays, and ndarrays over memory at an address."""
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -14,7 +14,7 @@ class _Bytes:
 
 
 def bytes_at(address, nbytes):
-    """An ndarray of uint8 over memory that the caller keeps alive; a view of no other ndarray.
+    """Return an ndarray of uint8 over memory that the caller keeps alive; it has no base ndarray.
 
     (A ctypes array has a class for each size, and a class is a reference cycle.)
     """
@@ -22,7 +22,7 @@ def bytes_at(address, nbytes):
 
 
 def spans(arrays):
-    """[first address, one past the last] of the bytes of ndarrays, one for those that overlap."""
+    """Return [first address, one past the last] of ndarrays' bytes; overlapping ones share one."""
     found = []
     for low, high in sorted(map(byte_bounds, arrays)):
         if found and low < found[-1][1]:

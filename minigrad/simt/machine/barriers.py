@@ -1,4 +1,4 @@
-"""`syncthreads` and its counting forms: all threads of a block that still run must arrive.
+"""`syncthreads` and its counting forms: all running threads of a block must arrive.
 
 Threads that have returned from the kernel no longer count, as on a GPU.
 """
@@ -12,7 +12,7 @@ from minigrad.simt.machine.promotion import truth
 
 
 def elsewhere(wave, lane):
-    """Rows for an error: where a missing lane took another path, as far as is known."""
+    """Return an error's rows: where a missing lane took another path, as far as is known."""
     name = wave.lanes.name(lane)
     for site, mask in reversed(wave.returns):
         if mask is None or mask[lane]:
@@ -25,7 +25,7 @@ def elsewhere(wave, lane):
 
 
 def _rows(lanes, mask):
-    """How many lanes of a mask each block has."""
+    """Return the number of lanes of a mask in each block."""
     if mask is None:
         return np.full(lanes.blocks, lanes.threads)
     if mask is DEAD:
@@ -34,7 +34,7 @@ def _rows(lanes, mask):
 
 
 def arrive(call, f, m):
-    """Lets blocks with an active thread pass the barrier; an error names missing threads."""
+    """Let blocks with an active thread pass the barrier; raise if threads are missing."""
     wave, lanes = f.wave, f.wave.lanes
     passing = None
     if m is not None:
@@ -68,7 +68,7 @@ def _divergent(call, wave, m, block, here, wanted):
 
 
 def _counting(reduce):
-    """A barrier that returns `reduce` of a block's predicates to all its threads."""
+    """Return a barrier that gives `reduce` of a block's predicates to all its threads."""
 
     def run(call, f, m, predicate):
         arrive(call, f, m)

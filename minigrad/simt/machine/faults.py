@@ -8,7 +8,7 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse
 
 
 def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details=()):
-    """An error of class `kind` at a site, of one lane if it is known."""
+    """Return an error of class `kind` at a site, for one lane if it is known."""
     rows = list(details)
     if lanes is not None and lane is not None:
         rows.insert(0, ("thread", lanes.name(lane)))
@@ -20,12 +20,12 @@ def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details
 
 
 def offender(lanes, mask, bad):
-    """The lowest active lane for which `bad` (scalar or vector) holds, or None."""
+    """Return the lowest active lane for which `bad` (scalar or vector) holds, or None."""
     return first_active(mask, np.broadcast_to(bad, (lanes.count,)))
 
 
 def no_zero(lanes, mask, a, b, site):
-    """Raises if an active lane divides an integer by zero, as a GPU's result is undefined."""
+    """Raise if an active lane divides an integer by zero: a GPU's result is undefined."""
     if not (isinstance(a, NUMBERS) and isinstance(b, NUMBERS)):
         return  # there is no such operation: it raises itself
     if a.dtype.kind == "f" or b.dtype.kind == "f":
@@ -43,7 +43,7 @@ def no_zero(lanes, mask, a, b, site):
 
 
 def explained(error, site):
-    """A `Misuse`, or an error of Python or NumPy in a statement, as an error of the kernel."""
+    """Turn a `Misuse`, or an error of Python or NumPy in a statement, into a kernel's error."""
     if isinstance(error, Misuse):
         return fault(SimulationError, str(error), site, fix=error.fix)
     return fault(

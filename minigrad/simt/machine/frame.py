@@ -13,12 +13,12 @@ class Wave:
 
     Attributes:
         lanes, memory: see `lanes` and `memory`.
-        exited: mask of the lanes that have returned from the kernel, DEAD if none has.
+        exited: mask of the lanes that have returned from the kernel, DEAD if there are none.
         trail: (site, mask before, mask within) of the divergent branches that lanes are in.
         returns: (site, mask) of the lanes that have returned from device functions still running.
         arrays: shared arrays by the site of their declaration, and constant arrays.
         dynamic: bytes of dynamic shared memory per block; `dynamic_region` once it is used.
-        counts: what counts events for a report, or None.
+        counts: the object that counts events for a report, or None.
     """
 
     def __init__(self, lanes, memory, dynamic, constants, counts=None):
@@ -36,8 +36,8 @@ class Frame:
     """One call of a kernel or device function.
 
     Attributes:
-        env: the local variables; known: the lanes that have given each of them a value.
-        live: mask of the lanes that have entered and not returned.
+        env: the local variables; known: per variable the lanes that have given it a value.
+        live: mask of the lanes that have entered and not yet returned.
         value, returned: the value of the lanes that have returned, and their mask.
         loop: the innermost loop's [lanes at `break`, lanes at `continue`].
     """
@@ -52,7 +52,7 @@ class Frame:
         self.value, self.returned, self.loop = UNSET, DEAD, None
 
     def assign(self, slot, value, mask):
-        """Gives a local variable its value in the lanes of a mask."""
+        """Assign to a local variable in the lanes of a mask."""
         if mask is None or mask is self.live:  # no other lane will read this variable
             self.env[slot] = value
             self.known[slot] = None
@@ -62,7 +62,7 @@ class Frame:
             self.known[slot] = union(self.known[slot], mask)
 
     def leave(self, value, mask, site):
-        """Lanes return a value."""
+        """Return a value from the lanes of a mask."""
         if not self.top:
             self.wave.returns.append((site, mask))
         self.value = merge(mask, value, self.value)
@@ -72,14 +72,14 @@ class Frame:
             self.wave.exited = union(self.wave.exited, mask)
 
     def settle(self, mask):
-        """After returns: if a mask has all live lanes, it becomes `live`, so that `is` tells."""
+        """Make a mask that has all live lanes `live` after returns, so that `is` tells."""
         if mask is DEAD or mask is None or self.live is DEAD or self.live is None:
             return
         if np.count_nonzero(mask) == np.count_nonzero(self.live):
             self.live = mask
 
     def check_known(self, slot, mask, name, site):
-        """Raises if an active lane reads a local variable that it has not given a value."""
+        """Raise if an active lane reads a local variable before giving it a value."""
         missing = outside(mask, self.known[slot])
         if missing is DEAD:
             return
@@ -95,7 +95,7 @@ class Frame:
 
 
 def decide(f, mask, test, site):
-    """Splits a mask by the value of a closure: (lanes where it is true, the others)."""
+    """Split a mask by the value of a closure into (lanes where it is true, the others)."""
     condition = truth(test(f, mask))
     counts = f.wave.counts
     if counts is not None:
@@ -104,18 +104,18 @@ def decide(f, mask, test, site):
 
 
 def taken(mask):
-    """A mask as bools, for counts."""
+    """Return a mask as bools, for counts."""
     return np.True_ if mask is None else np.False_ if mask is DEAD else mask
 
 
 class KernelProgram:
-    """A compiled function; a call with a wave, arguments and a mask returns its result.
+    """A compiled function; call it with a wave, arguments and a mask to get its result.
 
     Attributes:
         parameters: their names, in order.
         used: names from outside that it depends on; see `names.Scope`.
-        spins: it has a loop that may wait for a lock, so that blocks must run one by one.
-        exact: it has a `syncwarp` or a `threadfence`; see `memory.Memory`.
+        spins: whether a loop may wait for a lock, so that blocks must run one by one.
+        exact: whether it has a `syncwarp` or a `threadfence`; see `memory.Memory`.
     """
 
     exact = spins = False

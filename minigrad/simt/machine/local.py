@@ -1,4 +1,4 @@
-"""`cuda.local.array`: memory of one thread, kept like registers, as no other thread sees it."""
+"""`cuda.local.array`: memory of one thread, held like registers, as no other thread sees it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from minigrad.simt.machine.masks import DEAD, merge, outside, union
 
 
 class LocalArray:
-    """One array per lane: a list of values while indices are the same in all lanes.
+    """One array per lane: a list of values as long as all lanes use the same indices.
 
     The first index that differs from lane to lane turns the list into a matrix (elements, lanes).
     """
@@ -36,7 +36,7 @@ class LocalArray:
         return np.int64(len(self.cells))
 
     def forget(self, mask):
-        """Lanes declare the array anew: its elements are uninitialised again."""
+        """Make the elements uninitialised in lanes that declare the array again."""
         if self.matrix is not None:
             self.filled[:, slice(None) if mask is None else mask] = False
             return
@@ -64,7 +64,7 @@ class LocalArray:
         return self.matrix, self.filled
 
     def load(self, index, lanes, mask, site):
-        """One element per lane."""
+        """Return one element per lane."""
         flat = self._locate(index, lanes, mask, site)
         if self.matrix is None and flat.ndim == 0:
             missing = outside(mask, self.known[flat])
@@ -80,7 +80,7 @@ class LocalArray:
         return matrix[rows].copy()
 
     def store(self, index, value, lanes, mask, site):
-        """Writes one element per lane, cast to the array's dtype."""
+        """Write one element per lane, cast to the array's dtype."""
         flat = self._locate(index, lanes, mask, site)
         if value.dtype != self.dtype:
             value = value.astype(self.dtype)

@@ -1,14 +1,14 @@
-"""Masks of active lanes, and how values are merged under them.
+"""Masks of active lanes, and how they merge values.
 
 A mask is None (all lanes of the wave), a bool vector with some lane set, or DEAD (no lane left).
 A statement gets the mask under which it runs and returns the mask of the lanes that go on to the
-next one. Vectors, and so masks, are never written to once made.
+next one. Vectors, and so masks, are never modified.
 """
 
 import numpy as np
 
 DEAD = False
-NUMBERS = (np.ndarray, np.generic)  # a number of a kernel: a vector, or a scalar for all lanes
+NUMBERS = (np.ndarray, np.generic)  # a number in a kernel: a vector, or a scalar for all lanes
 
 
 class Misuse(Exception):
@@ -23,7 +23,7 @@ class Misuse(Exception):
 
 
 def on_numbers(name, function, values):
-    """What a function that takes numbers gives for these values; Misuse names one that is none."""
+    """Return a function's result for numbers; raise a Misuse that names a value that is none."""
     try:
         return function(*values)
     except (TypeError, AttributeError):
@@ -44,7 +44,7 @@ UNSET = _Unset()
 
 
 def split(mask, condition):
-    """(lanes of the mask where the condition holds, those where it does not)."""
+    """Split a mask into (lanes where the condition holds, lanes where it does not)."""
     if condition.ndim == 0:
         return (mask, DEAD) if condition else (DEAD, mask)
     if condition.dtype != bool:
@@ -64,7 +64,7 @@ def split(mask, condition):
 
 
 def union(a, b, whole=None):
-    """Lanes of either mask; `whole` itself, which contains both, if they are all of it."""
+    """Return the lanes of either mask; `whole`, which contains both, if they make up all of it."""
     if a is DEAD or a is b:
         return b
     if b is DEAD:
@@ -79,7 +79,7 @@ def union(a, b, whole=None):
 
 
 def outside(mask, inner):
-    """Lanes of `mask` that are not in `inner`, or DEAD."""
+    """Return the lanes of `mask` that are not in `inner`, or DEAD."""
     if inner is DEAD:
         return mask
     if inner is None or inner is mask:
@@ -89,7 +89,7 @@ def outside(mask, inner):
 
 
 def merge(mask, new, old):
-    """The new value in the lanes of a mask, the old one elsewhere."""
+    """Return the new value in the lanes of a mask, the old one elsewhere."""
     if mask is None or new is old or old is UNSET:
         return new
     if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
@@ -113,7 +113,7 @@ def _merge_objects(mask, new, old):
 
 
 def describe(value):
-    """A value's type in a few words, for messages."""
+    """Return a value's type in a few words, for messages."""
     if isinstance(value, NUMBERS):
         return f"{'an' if value.dtype.kind == 'i' else 'a'} {value.dtype}"
     if isinstance(value, tuple):

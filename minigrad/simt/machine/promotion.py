@@ -1,7 +1,7 @@
-"""The types of results: those of Numba's CUDA target, which are not always NumPy's.
+"""Result types: those of Numba's CUDA target, which are not always NumPy's.
 
-Integers of any width add up to int64 (uint64 if both are unsigned), `/` of integers is float64,
-and float32 with a 32-bit or wider integer, such as the literal 2, gives float64.
+Integers of any width give int64 (uint64 if both are unsigned), `/` of integers gives float64, and
+so does float32 with a 32-bit or wider integer, such as the literal 2.
 """
 
 import operator
@@ -14,7 +14,7 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
 I8, U8, F2, F4, F8 = map(np.dtype, (np.int64, np.uint64, np.float16, np.float32, np.float64))
 BOOL = np.dtype(bool)
 
-OPERATORS = {  # name -> (sign, ufunc, Python's operator: far faster on scalars)
+OPERATORS = {  # name -> (sign, ufunc, Python's operator, which is far faster on scalars)
     "Add": ("+", np.add, operator.add),
     "Sub": ("-", np.subtract, operator.sub),
     "Mult": ("*", np.multiply, operator.mul),
@@ -39,7 +39,7 @@ _BITS = {"BitAnd", "BitOr", "BitXor"}
 
 
 def result_dtype(name, a, b):
-    """The dtype of `a op b`; None if Numba has no such operation."""
+    """Return the dtype of `a op b`; None if Numba has no such operation."""
     if name in _COMPARISONS:
         return BOOL
     floats = [d for d in (a, b) if d.kind == "f"]
@@ -58,7 +58,7 @@ def result_dtype(name, a, b):
 
 
 def common_float(a, b):
-    """The common float of two dtypes, at least one a float; uint8 and uint16 widen it."""
+    """Return the common float of two dtypes, at least one a float; uint8 and uint16 widen it."""
     wide = np.promote_types(a, b)
     if a != b and np.dtype(np.uint16) in (a, b):
         return F8
@@ -86,7 +86,7 @@ def _build(name, a, b):
 
 
 def _integer_power(x, y):
-    """Powers in int64; negative exponents, which NumPy refuses, are computed as Numba does."""
+    """Compute powers in int64; treat negative exponents, which NumPy refuses, as Numba does."""
     x, y = x.astype(I8), y.astype(I8)
     power = np.power(x, np.where(y < 0, y & 1, y))  # for 1 and -1 the parity is enough
     rest = np.where(x == 0, np.iinfo(np.int64).min, np.where(np.abs(x) == 1, power, 0))
@@ -94,7 +94,7 @@ def _integer_power(x, y):
 
 
 def binary(name):
-    """A function (a, b) -> a op b of scalars and vectors, with Numba's result type."""
+    """Return a function (a, b) -> a op b of scalars and vectors, with Numba's result type."""
     table = {}
 
     def apply(a, b):
@@ -152,7 +152,7 @@ UNARY = {
 
 
 def truth(value):
-    """The value of a condition as bools."""
+    """Return the value of a condition as bools."""
     if isinstance(value, tuple):
         return np.bool_(len(value) > 0)
     if value is None:

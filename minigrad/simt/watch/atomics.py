@@ -1,7 +1,7 @@
-"""Atomic operations of many lanes on few elements, as if lane after lane had done them.
+"""Atomic operations of many lanes on few elements, with the result of lane after lane.
 
 Lanes with different elements act together. Lanes that share an element take turns: first one lane
-for each element, then a second one for each, and so on. If many lanes share few elements, a running
+of each element, then a second one of each, and so on. If many lanes share few elements, a running
 total over each group of lanes gives the same result at once.
 """
 
@@ -36,7 +36,7 @@ FOR_NAN = {"max": -np.inf, "min": np.inf}  # in Numba, a NaN operand changes not
 
 
 def apply(cells, operation, index, value, active, count, want_old=True):
-    """Writes to `cells`; returns the old elements (arbitrary in inactive lanes), or None.
+    """Update `cells`; return the old elements (arbitrary in inactive lanes) if wanted, else None.
 
     cells: 1-D. index: scalar or (count,). value: scalar or (count,), for "cas" a pair of them.
     active: bool (count,) or None.
@@ -85,7 +85,7 @@ def _of(value, lanes, number):
 
 
 def _by_element(cells, function, ordered, values, first, lengths, found, order):
-    """One running total per element: `accumulate` goes from left to right, in the cells' dtype."""
+    """Compute a running total per element: `accumulate` goes left to right in the cells' dtype."""
     for begin, length in zip(first, lengths, strict=True):
         part = slice(begin, begin + length)
         start = cells[ordered[begin]]

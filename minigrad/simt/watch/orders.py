@@ -1,10 +1,10 @@
-"""Runs a small kernel one statement of one thread at a time, in a random order.
+"""Run a small kernel one statement of one thread at a time, in a random order.
 
 The simulator runs all threads in lock-step: one order of the many that a GPU may take. Here a
-thread stops at every statement, and once more between computing a value and storing it; the thread
-that goes on is drawn. A kernel with correct barriers gives the same result in every order. One that
-lacks a barrier is right by luck, and here one can count how often. Made for pictures: it is slow,
-has no shuffles, and does not watch memory.
+thread stops at every statement, and once more between computing a value and storing it; then we
+draw the thread that goes on. A kernel with correct barriers gives the same result in every order.
+One that lacks a barrier is right by luck, and here you can count how often. Made for pictures: it
+is slow, has no shuffles, and does not watch memory.
 """
 
 import random
@@ -25,11 +25,11 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
 
     Args:
         function: a kernel as a Python function; its global `cuda` is the kernel language.
-        blocks, threads: how many.
-        arguments: NumPy arrays, which it writes to, and numbers.
+        blocks, threads: the number of blocks, and of threads per block.
+        arguments: numbers, and NumPy arrays, which the kernel may write.
         seed: the same seed gives the same order.
-        together: how many neighbouring threads go in lock-step: 32 for warps as GPUs had them
-            before 2017, 1 for threads that are each on their own, as CUDA has promised since.
+        together: how many neighbouring threads run in lock-step: 32 as in the warps of GPUs
+            before 2017, 1 for independent threads, which is all that CUDA has promised since.
         watch: called after each step with a `BarrierMoment`, or None.
 
     Raises:
@@ -47,9 +47,9 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
 
 
 class BarrierMoment(NamedTuple):
-    """One step of a block: where its threads are, and what its shared arrays hold."""
+    """The state of a block after one step: where its threads are, what its shared arrays hold."""
 
-    lines: tuple  # per thread the number of its next line, None if it has ended
+    lines: tuple  # per thread the number of its next line, or None if it has ended
     waits: tuple  # per thread whether it waits at a barrier
     moved: tuple  # the threads that have moved in this step
     shared: list  # copies of the shared arrays, in the order in which the kernel makes them
@@ -90,7 +90,7 @@ class _Language:
         return self.blockDim.x * self.gridDim.x
 
     def threadfence(self):
-        """Memory here is always in order."""
+        """Do nothing: memory here is always in order."""
 
     threadfence_block = threadfence
 

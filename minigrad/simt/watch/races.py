@@ -1,24 +1,24 @@
 """Data races: which threads used each cell of memory, and whether anything orders their accesses.
 
 Two accesses to one cell race if different threads make them, at least one writes, they are not both
-atomic, and no barrier lies between them. A barrier of the block orders accesses of its threads;
+atomic, and no barrier lies between them. A barrier orders the accesses of its block's threads;
 nothing orders different blocks of one launch (but see `ordering`). Nor does lock-step order the
-lanes of a warp: since 2017 each may run ahead. Writing the same value twice is a race as well:
-a compiler may split or repeat a store if it assumes that no other thread sees it.
+lanes of a warp: since 2017 each may run ahead. Writing the same value twice is also a race: a
+compiler may split or repeat a store if it assumes that no other thread sees it.
 
-Per cell we keep, as keys (see `uses`),
+For each cell we keep, as keys (see `uses`),
 
 - the key of the last writer. Earlier writers are ordered before it, or were reported as a race.
 - the least and the greatest key of all readers: they tell whether any thread but a given one has
-  read since the barrier, which is all that a writer must know. The least is kept as the greatest
-  of keys with the thread's bits inverted, so that a newer barrier always wins.
+  read since the barrier, which is all that a writer must know. The least is stored as the maximum
+  of keys with inverted thread bits, so that a newer barrier always wins.
 - the same for atomic operations.
 
-In shared memory that is all. In global memory the least and greatest thread of the whole launch
-are kept as well: they tell whether another block has used the cell.
+For shared memory that is all. For global memory we also keep the least and greatest thread of the
+whole launch: they tell whether another block has used the cell.
 
-Reads go on a list first: if no thread writes before all blocks pass a barrier, they never need to
-be processed.
+Reads go on a list first: if no thread writes before all blocks pass a barrier, we never process
+them.
 """
 
 from typing import Any
@@ -27,18 +27,18 @@ import numpy as np
 
 from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Conflict
 
-MOST_WAITING = 1 << 22  # reads on the list before it is moved into the records, to save memory
+MOST_WAITING = 1 << 22  # reads on the list before they move into the records, to save memory
 
 
 class _Extremes:
-    """For each cell the greatest key, and the greatest mirrored key; -1: none."""
+    """The greatest key and the greatest mirrored key of each cell; -1: none."""
 
     def __init__(self, cells):
         self.last = np.full(cells, -1, np.int64)
         self.first = np.full(cells, -1, np.int64)
 
     def add(self, cells, key, mirror):
-        # if a cell comes twice, the last assignment stays: the greatest thread, as lanes ascend
+        # if a cell occurs twice, the last assignment wins: the greatest thread, as lanes ascend
         self.last[cells] = np.maximum(self.last[cells], key)
         backwards = cells[::-1]
         self.first[backwards] = np.maximum(self.first[backwards], mirror[::-1])
@@ -53,7 +53,7 @@ class _Extremes:
 
 
 class _Users:
-    """The threads that read cells, or used them atomically: since the barrier, and ever."""
+    """The threads that read cells, or used them atomically, since the barrier and ever."""
 
     def __init__(self, cells, grid):
         self.cells, self.grid = cells, grid
@@ -70,12 +70,12 @@ class _Users:
             self.settle()
 
     def forget(self):
-        """All blocks have passed a barrier: earlier accesses to shared memory race no more."""
+        """Forget all accesses to shared memory: they cannot race after a barrier of all blocks."""
         self.any = False
         self.waiting, self.waiting_cells = [], 0
 
     def settle(self):
-        """Moves the waiting accesses into the records."""
+        """Move the waiting accesses into the records."""
         for whole in self.waiting:
             use = whole.ends()
             keys, cells = use.keys, use.cells
@@ -92,12 +92,12 @@ class _Users:
         self.waiting, self.waiting_cells = [], 0
 
     def _look_back(self, keys):
-        """Separates recent from ever at the first barrier: until then all keys were of epoch 0."""
+        """Split recent from ever at the first barrier: until then all keys are of epoch 0."""
         if keys.later and self.recent is None:
             self.recent = self.ever.copy()
 
     def others(self, use):
-        """bool: the accesses that another thread's are not ordered before; or None."""
+        """Return which accesses (bool) follow unordered ones of other threads, or None."""
         self.settle()
         keys, cells = use.keys, use.cells
         out = None
@@ -124,7 +124,7 @@ class _Users:
         return fresh if out is None else out | fresh
 
     def who(self, use, at):
-        """(thread, site) of another thread whose use of the cell nothing orders before `at`."""
+        """Return (thread, site) of another thread's use that nothing orders before `at`."""
         keys, cell, lane = use.keys, use.cells[at], use.lanes[at]
         me, start = keys.number[lane], keys.start
         start = start[lane] if isinstance(start, np.ndarray) else start
@@ -147,8 +147,8 @@ class Shadow:
     """The records of one region.
 
     Args:
-        cells: how many.
-        grid: the memory is global: other blocks use it, too, and barriers do not order them.
+        cells: the number of cells.
+        grid: whether the memory is global: other blocks use it, and barriers do not order them.
     """
 
     def __init__(self, cells, grid):
@@ -158,13 +158,13 @@ class Shadow:
         self.users = {READ: _Users(cells, grid), ATOMIC: _Users(cells, grid)}
 
     def forget(self):
-        """All blocks of the wave have passed a barrier; only for shared memory."""
+        """Forget all accesses: all blocks of the wave passed a barrier; only for shared memory."""
         self.written = False
         for users in self.users.values():
             users.forget()
 
     def split(self, parts):
-        """Each cell becomes several, all with the same records."""
+        """Split each cell into `parts` cells with the same records."""
         self.cells *= parts
         if self.writer is not None:
             self.writer = np.repeat(self.writer, parts)
@@ -172,7 +172,7 @@ class Shadow:
             users.split(parts)
 
     def suspects(self, kind, use):
-        """(kind, bool vector) of earlier accesses that no barrier of the block orders."""
+        """Yield (kind, bool vector) of earlier accesses that no barrier of the block orders."""
         if self.written:
             found = self._against_writer(use)
             if found is not None and found.any():
@@ -184,7 +184,7 @@ class Shadow:
                     yield other, found
 
     def note(self, kind, use):
-        """Records an access; returns the Conflict of two lanes that write one cell at once."""
+        """Record an access; return the Conflict of two lanes that write one cell at once."""
         if kind != WRITE:
             self.users[kind].add(use)
             return None
@@ -197,7 +197,7 @@ class Shadow:
         return self.conflict(WRITE, twice, use) if twice.any() else None
 
     def conflict(self, kind, where, use):
-        """The Conflict of the first access that `suspects` found."""
+        """Return the Conflict of the first access that `suspects` found."""
         at = int(where.argmax())
         if kind == WRITE:
             key = int(self.writer[use.cells[at]])

@@ -4,7 +4,7 @@ from minigrad.simt.machine.lanes import WARP
 
 
 def text(counts, title):
-    """The whole report, for a terminal."""
+    """Return the whole report, for a terminal."""
     lines = [f"{title}: {size(counts)}"]
     lines += _table(counts.accesses)
     lines += remarks(counts)
@@ -12,7 +12,7 @@ def text(counts, title):
 
 
 def size(counts):
-    """`4 blocks, 128 threads`."""
+    """Return the size of what ran: `4 blocks, 128 threads`."""
     blocks, threads = counts.blocks, counts.threads
     return f"{blocks:,} {_noun(blocks, 'block')}, {threads:,} {_noun(threads, 'thread')}"
 
@@ -45,7 +45,7 @@ def _table(accesses):
 
 
 def cost(access):
-    """(`16 / 4 sectors`, what that means) of an access."""
+    """Return the cost of an access: (`16 / 4 sectors`, what that means)."""
     if access.space == "shared":
         found = f"{access.turns:,} / {access.least_turns:,} passes"
         worst = access.worst.cost if access.worst else 1
@@ -63,7 +63,7 @@ def cost(access):
 
 
 def remarks(counts):
-    """Lines about branches, barriers, shuffles and operations in float64."""
+    """Return lines about branches, barriers, shuffles and operations in float64."""
     out = []
     for branch in counts.branches:
         if branch.split:

@@ -1,4 +1,4 @@
-"""Rewrites a kernel as a generator that stops before every statement, for `orders`."""
+"""Rewrite a kernel as a generator that stops before every statement, for `orders`."""
 
 import ast
 import inspect
@@ -12,7 +12,7 @@ BARRIERS = {"syncthreads": "block", "syncwarp": "warp"}
 
 
 class _Stops(ast.NodeTransformer):
-    """Puts a `yield line, wait` before every statement, and between a value and its store."""
+    """Inserts `yield line, wait` before every statement, and between a value and its store."""
 
     def __init__(self):
         self.names = 0
@@ -84,7 +84,7 @@ def generator_function(function, language, made):
     Args:
         function: a Python function, or Numba's dispatcher of it.
         language: what replaces its global `cuda`.
-        made: translated device functions, by the original; new ones are added.
+        made: {device function: its generator function}; new ones are added.
 
     Returns:
         A generator function of the same arguments. It yields `line, wait`: the line of the
@@ -110,7 +110,7 @@ def generator_function(function, language, made):
 
 
 def _known(node, language, function):
-    """Raises for a `cuda.name` or `cuda.atomic.name` that is not supported here."""
+    """Raise for a `cuda.name` or `cuda.atomic.name` that is not supported here."""
     path = ast.unparse(node).split(".")
     if path[0] != "cuda" or path[-1] in BARRIERS:
         return

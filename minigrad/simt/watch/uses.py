@@ -1,7 +1,7 @@
 """One access of many lanes, and the keys that it leaves in the records of `races`.
 
-A *key* packs into an int64, from the high bits down: how many barriers the thread's block has
-passed, the thread's number in the grid, the number of the site.
+A *key* packs three numbers into an int64, from the high bits down: how many barriers the thread's
+block has passed, the thread's number in the grid, the site's number.
 """
 
 import dataclasses
@@ -22,37 +22,37 @@ class Keys:
         epoch = lanes.block_epoch
         self.later = bool(epoch.any())  # whether some block has passed a barrier
         same = lanes.blocks == 1 or bool((epoch == epoch[0]).all())
-        # keys below `start` are of accesses before the last barrier of the lane's block
+        # keys below `start` come from accesses before the last barrier of the lane's block
         shift = id_bits + SITE_BITS
         self.start = int(epoch[0]) << shift if same else epoch[lanes.block] << shift
 
     @functools.cached_property
     def all(self):
-        """All lanes."""
+        """Return the numbers of all lanes."""
         return np.arange(self.lanes.count)
 
     @functools.cached_property
     def number(self):
-        """Each lane's thread number in the grid."""
+        """Return each lane's thread number in the grid."""
         return self.lanes.first * self.lanes.threads + self.all
 
     @functools.cached_property
     def key(self):
-        """Each lane's key, for site 0."""
+        """Return each lane's key, for site 0."""
         return (self.number << SITE_BITS) + self.start
 
     @functools.cached_property
     def mirror(self):
-        """Each lane's key with the bits of the thread inverted."""
+        """Return each lane's key with inverted thread bits."""
         return self.key ^ self.ids
 
     @functools.cached_property
     def block_first(self):
-        """The number of the first thread of each lane's block."""
+        """Return the number of the first thread of each lane's block."""
         return self.number - self.lanes.thread
 
     def thread(self, key):
-        """The thread's number in a key."""
+        """Return the thread's number in a key."""
         return (key & self.ids) >> SITE_BITS
 
 
@@ -72,17 +72,17 @@ class Use:
 
     @functools.cached_property
     def some(self):
-        """The lanes that take part, each once, in ascending order."""
+        """Return the lanes that take part, each once, in ascending order."""
         return self.keys.all if self.active is None else np.flatnonzero(self.active)
 
     @functools.cached_property
     def lanes(self):
-        """The lane of each cell in `cells`, in ascending order."""
+        """Return the lane of each cell in `cells`, in ascending order."""
         return self.some if self.parts == 1 else np.repeat(self.some, self.parts)
 
     @functools.cached_property
     def cells(self):
-        """The cells used, lane by lane."""
+        """Return the cells used, lane by lane."""
         first = self.index if self.index.ndim == 0 or self.active is None else self.index[self.some]
         first = first if self.scale == 1 else first * self.scale
         if first.ndim == 0:
@@ -90,7 +90,7 @@ class Use:
         return first if self.parts == 1 else (first[:, None] + np.arange(self.parts)).ravel()
 
     def ends(self):
-        """If all lanes use one cell: only the lowest and the highest, which stand for all."""
+        """Reduce to the lowest and highest lane, which stand for all, if all use one cell."""
         if self.index.ndim or self.some.size < 3:
             return self
         new = Use(self.index, self.scale, self.parts, self.active, self.keys, self.site)
@@ -98,11 +98,11 @@ class Use:
         return new
 
     def of(self, vector):
-        """A vector's values for these lanes; scalars as they are."""
+        """Return a vector's values for these lanes; return scalars as they are."""
         return vector[self.lanes] if isinstance(vector, np.ndarray) else vector
 
     def finer(self, parts):
-        """The same bytes as cells of 1 / parts of the size."""
+        """Return the use of the same bytes as cells of 1 / parts of the size."""
         return Use(
             self.index, self.scale * parts, self.parts * parts, self.active, self.keys, self.site
         )
@@ -110,7 +110,7 @@ class Use:
 
 @dataclasses.dataclass(frozen=True)
 class Conflict:
-    """A race: position in the Use; thread, site number and kind of the earlier access."""
+    """A race: the position in the Use; thread, site number and kind of the earlier access."""
 
     at: int
     thread: int

@@ -1,7 +1,7 @@
 """Whether arithmetic flushes subnormal numbers to zero, which is a mode of each thread.
 
-A kernel computes in the mode of the thread that called it, eager or compiled, and the pool's
-threads take over their caller's mode for the time of a call.
+A kernel, eager or compiled, computes in the mode of the thread that called it; the pool's threads
+take over their caller's mode for the time of a call.
 """
 
 import platform
@@ -14,22 +14,22 @@ FLUSH = 0x8040  # of x86-64: flush to zero, denormals are zero
 
 
 def get_mode():
-    """The calling thread's mode: FLUSH, 0 or one bit of FLUSH; 0 where no mode is known."""
+    """Return the calling thread's mode: FLUSH, 0 or one bit of FLUSH; 0 if no mode is known."""
     return source_kernel("denormals", "get_mode")() if IS_KNOWN else 0
 
 
 def set_mode(mode):
-    """Makes what `get_mode` returned, perhaps in another thread, the mode of the calling thread."""
+    """Set the calling thread's mode to what `get_mode` returned, perhaps in another thread."""
     if IS_KNOWN:
         source_kernel("denormals", "set_mode")(mode)
 
 
 def set_flush_denormal(mode):
-    """Whether the calling thread flushes subnormal numbers to zero, as torch.set_flush_denormal.
+    """Set whether the calling thread flushes subnormals to zero, as torch.set_flush_denormal.
 
-    Values of a model that was trained for long may become subnormal, and many processors compute
-    those far slower than others. Eager kernels and compiled steps follow the mode, and so do NumPy
-    and Python's own arithmetic in the same thread. Threads of minigrad follow the thread that they
+    After long training a model's values may become subnormal, and many processors compute those
+    far slower than others. Eager kernels and compiled steps follow the mode, and so do NumPy and
+    Python's own arithmetic in the same thread. Threads of minigrad follow the thread that they
     work for; threads of the BLAS library keep the mode that they started in.
 
     Returns:

@@ -1,8 +1,8 @@
-"""Numba's machine code of kernels on disk: a file for each function and signature.
+"""Keep Numba's machine code of kernels on disk: one file per function and signature.
 
-Numba's own cache fails for good on a damaged file and on a full disk, and runs code in which a bit
-has flipped. This one replaces it in Numba's dispatchers. Only kernel files import this module,
-since it imports Numba.
+Numba's own cache fails for good on a damaged file and on a full disk, and runs code with a flipped
+bit. This one replaces it in Numba's dispatchers. Only kernel files import this module, since it
+imports Numba.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from numba.core.sigutils import normalize_signature
 
 from minigrad.devices import store
 
-VERSION = 2  # of what a file holds
+VERSION = 2  # of a file's content
 
 
 class MachineCode(NullCache):
     """The cache that a dispatcher asks for machine code before it compiles.
 
     A file's name is the hash of all that decides its meaning: the name of the kernel's file, which
-    has its text, flags and all versions; function, signature and processor.
+    covers its text, flags and all versions; function, signature and processor.
     """
 
     def __init__(self, function):
@@ -63,7 +63,7 @@ class MachineCode(NullCache):
 
 
 def kept_jit(signature=None, **options):
-    """Numba's njit with this cache. With a signature it compiles at once."""
+    """Return Numba's njit with this cache; with a signature it compiles at once."""
 
     def decorate(function):
         kernel: Any = njit(**options)(function)

@@ -1,4 +1,4 @@
-"""Errors of Numba in a person's kernel, in one sentence and with the kernel's line."""
+"""Explain Numba's errors in a user's kernel: one sentence, with the kernel's line."""
 
 import re
 
@@ -8,13 +8,13 @@ NOISE = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
 
 
 def explained(error, function, arguments, fix, target=""):
-    """The KernelError for an error of Numba; its `full` is Numba's whole text.
+    """Return the KernelError for an error of Numba; its `full` is Numba's whole text.
 
     Args:
         function: the kernel.
-        arguments: a text for each of its arguments: the type.
+        arguments: the type of each of its arguments, as text.
         fix: what compiles and what does not.
-        target: what it was compiled for, as " for a GPU".
+        target: what it was compiled for, such as " for a GPU".
     """
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]

@@ -1,8 +1,8 @@
 """Files of the cache of compiled code: a damaged file counts as missing.
 
 A file begins with the SHA-256 of the rest, so one that is cut short, or has a flipped bit, is a
-miss: its code could do anything. The state of a disk raises nothing here. What cannot be written (a
-full disk, a read-only folder) is compiled again by the next process, after one CacheWarning.
+miss: its code could do anything. No state of the disk raises an error here. What we cannot write (a
+full disk, a read-only folder) the next process compiles again, after one CacheWarning.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ import warnings
 from minigrad.errors import CacheWarning
 
 CHECK = hashlib.sha256().digest_size  # bytes
-DRAFT = ".draft-"  # prefix of files that are being written
-LONGEST_WRITE = 3600.0  # seconds after which a draft is a killed process's
+DRAFT = ".draft-"  # prefix of files being written
+LONGEST_WRITE = 3600.0  # seconds after which a draft belongs to a killed process
 
 _state = {"warned": False, "swept": False}
 
 
 def read(path):
-    """The bytes that `write` kept; None if they are missing or damaged."""
+    """Return the bytes that `write` kept; None if they are missing or damaged."""
     try:
         whole = pathlib.Path(path).read_bytes()
     except OSError:
@@ -33,12 +33,12 @@ def read(path):
 
 
 def write(path, data):
-    """Keeps bytes for `read`. Returns whether that worked."""
+    """Keep bytes for `read`; return whether that worked."""
     return put(path, hashlib.sha256(data).digest() + data)
 
 
 def put(path, data):
-    """Writes a file without a checksum. Returns whether that worked; the first failure warns."""
+    """Write a file without a checksum; return whether that worked. The first failure warns."""
     path = pathlib.Path(path)
     try:
         write_whole(path, data)
@@ -49,7 +49,7 @@ def put(path, data):
 
 
 def write_whole(path, data):
-    """Writes bytes to a file: another process sees the whole file or none."""
+    """Write bytes to a file so that other processes see the whole file or none."""
     if path.is_dir():  # os.replace does not replace it
         path.rmdir()
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
@@ -80,7 +80,7 @@ def _warn(folder, error):
 
 
 def _sweep(folder):
-    """Deletes the drafts of killed processes, at the first write of a process."""
+    """Delete the drafts of killed processes, at the first write of a process."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(DRAFT):

@@ -1,4 +1,4 @@
-"""Calls of a program, as every device looks at them: kinds, stride classes, loop order."""
+"""Calls of a program as every device sees them: kinds, stride classes, loop order."""
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
@@ -7,25 +7,25 @@ MOST_LAYOUTS = 1024  # kept per program
 
 
 def kind_of(x):
-    """What an operand is: a DType, or 'f' or 'i' for a number."""
+    """Return an operand's kind: a DType, or 'f' or 'i' for a number."""
     return x.dtype if isinstance(x, Array) else "f" if isinstance(x, float) else "i"
 
 
 def stride_class(stride):
-    """0, 1, or 2 for any other stride: what the innermost loop of a kernel is written for."""
+    """Return 0, 1, or 2 for any other stride: what a kernel's innermost loop is written for."""
     return stride if stride in (0, 1) else 2
 
 
 def by_stride(dims, strides, first):
-    """Loop order: the axis along which operand `first` moves least in memory innermost."""
+    """Order the loops: innermost the axis along which operand `first` moves least in memory."""
     order = sorted(range(len(dims)), key=lambda d: -abs(strides[d][first]))
     return [dims[d] for d in order], [strides[d] for d in order]
 
 
 def sides_of(operands, shape, axes, first):
-    """[(size, strides of each array)] of the kept and of the reduced dimensions of a reduction.
+    """Return [(size, strides of each array)] of a reduction's kept and of its reduced dimensions.
 
-    operands: inputs, then the output. Adjacent dimensions are merged, and sorted by the strides of
+    operands: inputs, then the output. Adjacent dimensions are merged, then sorted by the strides of
     array number `first`.
     """
     *inputs, out = operands
@@ -43,7 +43,7 @@ def sides_of(operands, shape, axes, first):
 
 
 def remember(program, key, bound):
-    """Keeps what a program does for these layouts, and returns it."""
+    """Keep what a program does for these layouts, and return it."""
     if len(program.layouts) >= MOST_LAYOUTS:
         program.layouts.clear()
     program.layouts[key] = bound

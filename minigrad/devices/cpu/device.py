@@ -46,7 +46,7 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
             self.copy(result, out)
 
     def share(self, x):
-        """Copies pinned Arrays, and views of under half their Buffer, at once."""
+        """Copy pinned Arrays, and views of under half their Buffer, at once; fork others."""
         buffer = x.buffer
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
@@ -62,14 +62,14 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
         return new
 
     def from_numpy(self, data, dtype):
-        """A new Array with a copy of an ndarray."""
+        """Return a new Array with a copy of an ndarray."""
         out = self.empty(data.shape, dtype)
         ndarray(out)[...] = data
         return out
 
     @uninterrupted
     def adopt(self, data, dtype):
-        """An Array over the memory of an ndarray in C order, shared with it."""
+        """Return an Array that shares the memory of an ndarray in C order."""
         flat = data.reshape(-1).view(np.uint8)
         buffer = self.pool.adopt(flat, data.__array_interface__["data"][0], data.nbytes)
         out = Array(buffer, data.shape, dtype)
@@ -77,16 +77,16 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
         return out
 
     def all_within(self, x, low, high, wanted=None):
-        """Whether every element of an integer Array is in [low, high].
+        """Return whether every element of an integer Array is in [low, high].
 
-        wanted: what a compiled step says where one is not.
+        wanted: what a compiled step's error says if one is not.
         """
         if x.dtype is not int64 or not x.is_contiguous:
             x = self.convert(x, int64)
         return loader.source_kernel("checks", "first_outside_i8")(x.address, x.size, low, high) < 0
 
     def item(self, x):
-        """The one element, as a Python number."""
+        """Return the one element as a Python number."""
         return ndarray(x).item()
 
 

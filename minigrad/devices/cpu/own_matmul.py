@@ -1,4 +1,4 @@
-"""Our own blocked matrix product, to be read and measured beside BLAS.
+"""Our own blocked matrix product, to read and to measure beside BLAS.
 
 with use_own():
     y = a @ b          # on this thread, without BLAS
@@ -25,7 +25,7 @@ state = _State()
 
 @block
 def use_own():
-    """Matrix products of floats on this thread run on our own kernel while the block lasts."""
+    """Run this thread's matrix products of floats on our own kernel within the block."""
     before, state.is_used = state.is_used, True
     try:
         yield
@@ -34,13 +34,13 @@ def use_own():
 
 
 def own_matmul(a, b, out, contiguous, start):
-    """out = start + a @ b over Arrays of one float dtype, batch axes broadcast.
+    """Compute out = start + a @ b over Arrays of one float dtype, batch axes broadcast.
 
-    a may have any strides; rows of b and out must be contiguous, so b is copied where they are not,
-    one matrix at a time.
+    a may have any strides; rows of b and out must be contiguous. If those of b are not, it is
+    copied one matrix at a time.
 
     Args:
-        contiguous: copies an Array to C order.
+        contiguous: a function that copies an Array to C order.
         start: what each element begins with: 'zero', 'out' (its value so far) or an Array (n,).
     """
     batch = out.shape[:-2]
@@ -52,7 +52,7 @@ def own_matmul(a, b, out, contiguous, start):
 
 
 def _matrix(x, index, rank):
-    """One matrix of a batch; axes that are missing or of size 1 are broadcast."""
+    """Return one matrix of a batch; axes that are missing or of size 1 are broadcast."""
     mine = index[rank - (len(x.shape) - 2) :]
     offset = x.offset
     for i, n, s in zip(mine, x.shape, x.strides, strict=False):

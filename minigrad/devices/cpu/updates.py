@@ -20,13 +20,13 @@ PARAMETER, GRADIENT, STATE, SIZE, SLOT, COUNTERS, HYPERPARAMETERS = range(7)
 
 @functools.cache
 def kernel(update, dtype):
-    """kernel(table, rows, pieces, first, last), all addresses and ints, of a formulas.Update."""
+    """Return kernel(table, rows, pieces, first, last) of a formulas.Update: addresses and ints."""
     text, includes = update_text(update, dtype)
     return loader.entry(loader.load(text, includes).kernel)
 
 
 def update_text(update, dtype):
-    """(source text, source files it needs) of the kernel of an Update."""
+    """Return (source text, source files it needs) of the kernel of an Update."""
     arrays, emitter, stores = update.elements(Emitter, dtype)
     real, pointer, size = emitter.real, POINTER_OF[dtype.name], dtype.itemsize
     numbers = [f"n{k}" for k in range(len(update.numbers))]

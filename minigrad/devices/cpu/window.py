@@ -1,4 +1,4 @@
-"""Windows that slide over the last two axes: sizes, checked."""
+"""Windows that slide over the last two axes: their sizes, checked."""
 
 import itertools
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
 class Window(NamedTuple):
-    """Size, stride, padding of the image, and dilation of windows: (h, w) each."""
+    """Windows' size, stride, padding of the image, and dilation: (h, w) each."""
 
     kernel: tuple
     stride: tuple
@@ -16,7 +16,7 @@ class Window(NamedTuple):
     dilation: tuple
 
     def counts(self, size):
-        """How many windows an image of a size has: (rows, columns)."""
+        """Count the windows of an image of a size: (rows, columns)."""
         h, w = (
             (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, k, s, p, d in zip(size, *self, strict=True)
@@ -24,12 +24,12 @@ class Window(NamedTuple):
         return h, w
 
     def sizes(self, shape):
-        """h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw for images of a shape."""
+        """Return h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw for images of a shape."""
         return (*shape[2:], *self.counts(shape[2:]), *itertools.chain(*self))
 
 
 def pair(name, what, value, least):
-    """(h, w) from an int or two, each at least `least`."""
+    """Return (h, w) from an int or two, each at least `least`."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(values) != 2:
         raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", short(value))
@@ -40,7 +40,7 @@ def pair(name, what, value, least):
 
 
 def window_of(name, size, kernel, stride, padding, dilation):
-    """A Window that fits into an image of a size at least once."""
+    """Return a Window that fits into an image of a size at least once."""
     window = Window(
         pair(name, "kernel", kernel, 1),
         pair(name, "stride", stride, 1),

@@ -1,4 +1,4 @@
-"""Kernels bound to layouts: how they are launched, and how layouts decide their form."""
+"""Kernels bound to layouts: how to launch them, and how layouts decide their form."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from minigrad.devices.gpu.kernel import GpuKernel
 from minigrad.devices.gpu.text import IN_ORDER, LANES, SMALL
 
 MOST_BLOCKS = 1 << 20
-ALIGNED = 16  # bytes: of an address, for vector accesses
+ALIGNED = 16  # bytes to which vector accesses align addresses
 
 
 class BoundLaunch(NamedTuple):
-    """How a kernel is launched for some layouts; numbers: its arguments after the operands."""
+    """The launch of a kernel for some layouts; numbers: its arguments after the operands."""
 
     kernel: GpuKernel
     blocks: Any
@@ -21,41 +21,41 @@ class BoundLaunch(NamedTuple):
     numbers: tuple
 
     def run(self, device, operands):
-        """Runs it on Arrays and scalars."""
+        """Launch the kernel on Arrays and scalars."""
         device.launch(self.kernel, self.blocks, self.threads, (*operands, *self.numbers))
 
 
 def up(count, step):
-    """How many steps make up a count."""
+    """Return how many steps cover a count."""
     return -(-count // step)
 
 
 def power_above(n):
-    """The smallest power of two that is at least n."""
+    """Return the smallest power of two that is at least n."""
     return 1 << max(0, n - 1).bit_length()
 
 
 def layout_key(x):
-    """What a binding depends on in an operand."""
+    """Return what a binding depends on in an operand."""
     if isinstance(x, Array):
         return x.shape, x.strides, x.dtype, x.address % ALIGNED == 0
     return type(x)
 
 
 def fits(dims, layouts):
-    """Whether 32 bits are enough for indices and strides."""
+    """Return whether 32 bits are enough for indices and strides."""
     return size_of(dims) < SMALL and all(abs(s) < SMALL for x in layouts for s in x)
 
 
 def numbered(layouts):
-    """(the different layouts, per operand the number of its layout)."""
+    """Return (the different layouts, per operand the number of its layout)."""
     found = {}
     numbers = tuple([found.setdefault(tuple(x), len(found)) for x in layouts])
     return list(found), numbers
 
 
 def classes_of(dims, layouts):
-    """Per layout its stride class: see `text.Space`."""
+    """Return the stride class of each layout: see `text.Space`."""
     order = contiguous_strides(tuple(dims)) if len(dims) > 1 else None
     return tuple(
         [
@@ -66,7 +66,7 @@ def classes_of(dims, layouts):
 
 
 def steps_allow_vectors(dims, layouts):
-    """Whether four neighbours along the last dimension can be one access in every layout."""
+    """Return whether in every layout one access can take four neighbours of the last dimension."""
     if len(dims) > 1 and dims[-1] % LANES:
         return False
     for x in layouts:
@@ -76,18 +76,18 @@ def steps_allow_vectors(dims, layouts):
 
 
 def is_aligned(arrays):
-    """Whether every Array begins where a vector access may."""
+    """Return whether every Array is aligned for vector accesses."""
     return all(x.address % ALIGNED == 0 for x in arrays)
 
 
 def shares_memory(inputs, outputs):
-    """Whether an output begins where an input does."""
+    """Return whether an output begins where an input does."""
     places = {x.address for x in inputs if isinstance(x, Array)}
     return any(out.address in places for out in outputs)
 
 
 def kernel_of(program, key, writer):
-    """The kernel of a program's form, written once."""
+    """Return the kernel of a program's form, which is written once."""
     found = program.kernels.get(key)
     if found is None:
         found = program.kernels[key] = writer(program, *key[1:])

@@ -1,4 +1,4 @@
-"""The device `cuda`: importing this starts the GPU, or raises DeviceError where there is none."""
+"""The device `cuda`: importing this module starts the GPU, or raises DeviceError if it cannot."""
 
 from minigrad.devices import backend
 from minigrad.devices.gpu.driver import state as cuda_state
@@ -8,7 +8,7 @@ from minigrad.errors import DeviceError, MinigradError
 
 
 def start():
-    """The device on the GPU that the driver names first."""
+    """Return the device on the GPU that the driver names first."""
     found = cuda_state.hindrance()
     if found is not None:
         raise DeviceError("there is no device 'cuda' here", found.what, found.remedy)

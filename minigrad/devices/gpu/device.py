@@ -1,4 +1,4 @@
-"""A GPU, real or simulated: the device table written once, over launches and copies of bytes."""
+"""A real or simulated GPU: the device table, written once over launches and copies of bytes."""
 
 import numpy as np
 
@@ -22,10 +22,10 @@ WITHIN = Program(
 
 
 class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
-    """The device table (see `table.Device`) of what runs CUDA kernels.
+    """The device table (see `table.Device`) of devices that run CUDA kernels.
 
-    A subclass provides memory (`pool`; writing, reading and copying it) and runs kernels
-    (`launch`). Its Arrays are never `is_flat`: the fast paths of ops call code of the CPU.
+    A subclass provides memory (`pool`; methods to write, read and copy it) and runs kernels
+    (`launch`). Its Arrays are never `is_flat`: the fast paths of ops call CPU code.
     """
 
     # -- memory ----------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return out
 
     def check_here(self, x):
-        """Raises DeviceError if an Array's memory belongs to another device."""
+        """Raise DeviceError if an Array's memory belongs to another device."""
         if x.buffer.pool is not self.pool:
             raise DeviceError(
                 f"wanted arrays on {self.name}, the device that computes",
@@ -55,7 +55,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return new
 
     def share(self, x):
-        """Copies views, and pinned or foreign Arrays, at once."""
+        """Copy views, and pinned or foreign Arrays, at once; fork others."""
         buffer = x.buffer
         if buffer.pins or buffer.is_foreign or type(x) is View:
             return self.convert(x, x.dtype)
@@ -65,7 +65,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
     # -- from and to the host --------------------------------------------------------------------
 
     def from_numpy(self, data, dtype):
-        """A new Array with a copy of an ndarray."""
+        """Return a new Array with a copy of an ndarray."""
         out = self.empty(data.shape, dtype)
         if data.size:
             whole = np.ascontiguousarray(data.astype(dtype.numpy, copy=False))
@@ -73,7 +73,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return out
 
     def to_numpy(self, x):
-        """The elements as an ndarray of its own, on the host."""
+        """Return a copy of the elements as an ndarray on the host."""
         self.check_here(x)
         step = x.dtype.itemsize
         first, last = (address - x.buffer.address for address in x.bytes_shown())
@@ -84,19 +84,19 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return np.ndarray(x.shape, x.dtype.numpy, data, x.offset * step - first, strides)
 
     def item(self, x):
-        """The one element, as a Python number."""
+        """Return the one element as a Python number."""
         return self.to_numpy(x).item()
 
     def dlpack(self, x, **kwargs):
-        """A DLPack capsule over an Array's memory: raises where other libraries cannot read it."""
+        """Return a DLPack capsule of an Array's memory; raise if other libraries cannot read it."""
         raise self.not_outside(x)
 
     def dlpack_device(self):
-        """DLPack's (kind, number) of this device."""
+        """Return DLPack's (kind, number) of this device."""
         raise self.not_outside()
 
     def not_outside(self, x=None):
-        """The error of memory that no other library can read."""
+        """Return the error for memory that no other library can read."""
         return DeviceError(
             f"other libraries cannot read memory of {self.name}",
             None if x is None else f"{x.dtype}{list(x.shape)} on {x.device}",
@@ -106,9 +106,9 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
     # -- what the kernels do ---------------------------------------------------------------------
 
     def all_within(self, x, low, high, wanted=None):
-        """Whether every element of an integer Array is in [low, high].
+        """Return whether every element of an integer Array is in [low, high].
 
-        wanted: what a compiled step says where one is not.
+        wanted: what a compiled step's error says if one is not.
         """
         if not x.size:
             return True
@@ -117,7 +117,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return bool(self.item(out))
 
     def side_by_side(self, function, count, work):
-        """function(0, 0, count): a kernel is parallel itself."""
+        """Call function(0, 0, count): kernels are already parallel."""
         function(0, 0, count)
 
     def parts(self, count, work):

@@ -1,4 +1,4 @@
-"""How the threads of a GPU reduce values to one: operation, start, shuffles in a warp."""
+"""Reduce the values of a GPU's threads to one: operation, start, shuffles in a warp."""
 
 from typing import NamedTuple
 
@@ -17,14 +17,14 @@ class Accumulator(NamedTuple):
     start: str
 
     def combined(self, a, b):
-        """The text of two partial results as one."""
+        """Return the text that combines two partial results."""
         if self.kind == "b":
             return f"I4({a} {'|' if self.how == 'any' else '&'} {b})"
         return combine(self.how, a, b, self.kind)
 
 
 def accumulator(how: str, kind, dtype, real):
-    """The Accumulator of formulas of a kind ('f', 'i' or 'b') into a dtype."""
+    """Return the Accumulator for formulas of a kind ('f', 'i' or 'b') into a dtype."""
     kind = reduced_kind(how, kind)
     if kind == "b":
         how = {"max": "any", "min": "all"}.get(how, how)
@@ -34,14 +34,14 @@ def accumulator(how: str, kind, dtype, real):
 
 
 def formula_kind(program, kinds, real):
-    """'f', 'i' or 'b': of a program's one formula."""
+    """Return the kind of a program's one formula: 'f', 'i' or 'b'."""
     names, _ = operand_names(program, 1)
     operands = [Operand(n, k, "0", True) for n, k in zip(names, kinds, strict=False)]
     return GpuEmitter(operands, real).kind(renamed_outputs(program)[0])
 
 
 def shuffled(indent, text, names, accumulators, team):
-    """Lines by which every thread of a team within a warp gets the team's result."""
+    """Add lines that give every thread of a team within a warp the team's result."""
     step = team // 2
     while step:
         for name, a in zip(names, accumulators, strict=True):
@@ -51,7 +51,7 @@ def shuffled(indent, text, names, accumulators, team):
 
 
 def meet_warps(indent, text, names, accumulators, arrays, warps):
-    """Lines by which every thread of a block gets its result; arrays: shared, a place per warp."""
+    """Add lines that give every thread the block's result; arrays: shared, one place per warp."""
     text.line(indent, "if t % 32 == 0:")
     for name, array in zip(names, arrays, strict=True):
         text.line(indent + 1, f"{array}[t // 32] = {name}")

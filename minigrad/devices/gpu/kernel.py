@@ -1,4 +1,4 @@
-"""A CUDA kernel before it runs: its text, the files it needs, the types of its arguments."""
+"""A CUDA kernel before it runs: its text, the files it needs, its argument types."""
 
 from minigrad.devices import loader
 
@@ -11,8 +11,8 @@ class GpuKernel:
     Attributes:
         text: Python source that defines `kernel`; it may call what the headers
             `source/gpu_simt.py` and `source/gpu_cuda.py` and the included files define.
-        signature: one word an argument: `f4*` is a pointer, `f4` a number; f4 f8 i4 i8 u1 u4.
-        includes: names of files in `source/`, with those that these need.
+        signature: one word per argument: `f4*` is a pointer, `f4` a number; f4 f8 i4 i8 u1 u4.
+        includes: names of files in `source/`, including those that they need.
     """
 
     __slots__ = ("_simulated", "compiled", "includes", "signature", "text")
@@ -23,18 +23,18 @@ class GpuKernel:
         self.compiled = {}  # {compute capability: Cubin}
 
     def simulated(self):
-        """The function that the simulator runs."""
+        """Return the function that the simulator runs."""
         if self._simulated is None:
             self._simulated = loader.load(self.text, self.includes, "gpu_simt").kernel
         return self._simulated
 
     def for_compiler(self):
-        """The function that Numba's CUDA target compiles."""
+        """Return the function that Numba's CUDA target compiles."""
         return loader.load(self.text, self.includes, "gpu_cuda").kernel
 
 
 def gpu_kernel(text, signature, includes=()):
-    """The kernel of a text; the same one for the same text."""
+    """Return the kernel of a text; the same one for the same text."""
     key = (text, signature, tuple(includes))
     found = _made.get(key)
     if found is None:
@@ -43,5 +43,5 @@ def gpu_kernel(text, signature, includes=()):
 
 
 def made():
-    """All kernels made in this process so far, for checks of all of them."""
+    """Return all kernels made in this process so far, so that checks can cover them."""
     return list(_made.values())

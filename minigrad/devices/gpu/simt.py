@@ -1,4 +1,4 @@
-"""The device `simt`: every kernel of the GPU, run by the simulator, over memory of the host."""
+"""The device `simt`: the simulator runs every kernel of the GPU, over memory of the host."""
 
 import os
 
@@ -20,11 +20,11 @@ TYPES = {
 
 
 class Simt(Gpu):
-    """A GPU that is simulated: see `minigrad.simt`.
+    """A simulated GPU: see `minigrad.simt`.
 
     Attributes:
-        watch: whether launches are watched for data races, which takes several times as long. With
-            MINIGRAD_SIMT_WATCH=1 they are from the start.
+        watch: whether to watch launches for data races, which takes several times as long. With
+            MINIGRAD_SIMT_WATCH=1 it is on from the start.
     """
 
     name = "simt"
@@ -42,7 +42,7 @@ class Simt(Gpu):
                 continue
             self.check_here(x)
             data = buffers.get(id(x.buffer))
-            if data is None:  # what lies beside the requested bytes is out of bounds
+            if data is None:  # bytes beside the requested ones are out of bounds
                 data = buffers[id(x.buffer)] = bytes_at(x.buffer.address, x.buffer.requested)
             arguments.append(simt.Pointer(data, kind, x.offset * x.dtype.itemsize))
         simt.launch(kernel.simulated(), blocks, threads, arguments, shared, self.watch)

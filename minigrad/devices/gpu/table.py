@@ -1,4 +1,4 @@
-"""What a device that runs CUDA kernels must provide for the device table."""
+"""The methods that a device which runs CUDA kernels must provide for the device table."""
 
 import abc
 
@@ -12,7 +12,7 @@ class GpuTable(Device, abc.ABC):
 
     @abc.abstractmethod
     def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Runs a GpuKernel.
+        """Run a GpuKernel.
 
         Args:
             kernel: a GpuKernel.
@@ -24,21 +24,21 @@ class GpuTable(Device, abc.ABC):
 
     @abc.abstractmethod
     def upload(self, data, buffer):
-        """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
+        """Write flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
 
     @abc.abstractmethod
     def download(self, buffer, first, count):
-        """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
+        """Return a copy of `count` bytes of a Buffer from byte `first` on: an ndarray of uint8."""
 
     @abc.abstractmethod
     def copy_bytes(self, source, target, count):
-        """Copies bytes from one address to another."""
+        """Copy bytes from one address to another."""
 
     def copy_flat(self, source, target):
-        """Copies a contiguous Array to another one of its dtype and size."""
+        """Copy a contiguous Array to another of the same dtype and size."""
         if source.nbytes:
             self.copy_bytes(source.address, target.address, source.nbytes)
 
     @abc.abstractmethod
     def to_numpy(self, x) -> np.ndarray:
-        """The elements as an ndarray of its own, on the host."""
+        """Return a copy of the elements as an ndarray on the host."""

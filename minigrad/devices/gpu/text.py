@@ -1,8 +1,8 @@
-"""What the texts of all generated GPU kernels share: arguments, statements, index arithmetic.
+"""The parts of text that all generated GPU kernels share: arguments, statements, index arithmetic.
 
 A kernel loops over one number, the index of an element in C order. For a strided operand it splits
 this index into one coordinate per dimension; the operand's offset is the sum of coordinates times
-strides. Operands of equal strides share a *layout*, and so the arithmetic.
+strides. Operands with equal strides share a *layout*, and thus the arithmetic.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from minigrad.formulas.emitter import (
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of, walk
 from minigrad.formulas.kinds import Kinds
 
-SMALL = 2**31 - 2**20  # below it, 32 bits have room for a step beyond the end
+SMALL = 2**31 - 2**20  # below it, 32-bit indices can step past the end
 WARP = 0xFFFFFFFF  # all 32 threads of a warp
 LANES = 4  # elements of one vector access
 IN_ORDER = 3  # a stride class: the offset is the index itself
@@ -27,11 +27,11 @@ DENSE = (1, IN_ORDER)  # stride classes of contiguous neighbours
 
 
 class Space(NamedTuple):
-    """The coordinates of one index, as far as the text depends on them.
+    """The coordinates of one index, as far as the kernel's text depends on them.
 
     Attributes:
-        name: of the index; the beginning of the names of its sizes and strides.
-        rank: how many dimensions.
+        name: the index's name, with which the names of its sizes and strides begin.
+        rank: the number of dimensions.
         classes: per layout its stride class along the last dimension (0, 1, 2), IN_ORDER where it
             lies in C order, or None where all its strides are 0.
     """
@@ -42,7 +42,7 @@ class Space(NamedTuple):
 
 
 def division(n):
-    """(multiplier, shift) by which `quotient` of gpu_programs.py divides by n, 1 <= n < 2^31.
+    """Return (multiplier, shift) for `quotient` of gpu_programs.py to divide by n, 1 <= n < 2^31.
 
     Granlund and Montgomery, "Division by invariant integers using multiplication" (1994).
 
@@ -54,10 +54,10 @@ def division(n):
 
 
 def space_numbers(dims, layouts, classes, narrow):
-    """The arguments of a Space: those that `GpuText.space` declares.
+    """Return the arguments of a Space: those that `GpuText.space` declares.
 
     Args:
-        dims: sizes, the last one innermost.
+        dims: sizes, innermost last.
         layouts: per layout its strides over dims; classes: as in Space.
     """
     numbers = []
@@ -70,17 +70,17 @@ def space_numbers(dims, layouts, classes, narrow):
 
 
 def operations(program):
-    """How many different operations a program's formulas hold."""
+    """Count the different operations in a program's formulas."""
     return sum(e.op not in ("symbol", "constant") for e in walk(program.outputs))
 
 
 def inputs_read(outputs):
-    """The names of the symbols that formulas read, sorted."""
+    """Return the sorted names of the symbols that formulas read."""
     return sorted(set().union(*map(symbols_of, outputs)))
 
 
 def zero(dtype):
-    """The text of a 0 of an Array's element type."""
+    """Return the text of a 0 of an Array's element type."""
     return f"{TYPE_OF[dtype.name]}(0)"
 
 
@@ -89,12 +89,12 @@ class GpuText(KernelText):
 
     Args:
         form: has `kinds` of inputs and outputs, `layouts`: per array the number of its layout, and
-            `narrow`: whether indices and strides have 32 bits, else 64.
+            `narrow`: whether indices and strides have 32 bits instead of 64.
         place: number of a layout -> (text of the index, whether it varies along the inner loop).
 
     Attributes:
         layout: {name of an array: number of its layout}.
-        inputs, outputs: Operands; formulas: of the outputs; emitter: over the Operands.
+        inputs, outputs: Operands; formulas: the outputs' formulas; emitter: over the Operands.
     """
 
     def __init__(self, program, form, place):
@@ -115,7 +115,7 @@ class GpuText(KernelText):
         self.formulas, self.emitter = renamed_outputs(program), GpuEmitter(operands, self.real)
 
     def space(self, space):
-        """Arguments for the sizes and strides of a Space: see `space_numbers`."""
+        """Declare arguments for the sizes and strides of a Space: see `space_numbers`."""
         for d in range(1, space.rank):
             self.argument(f"n_{space.name}{d}", self.word)
             if self.narrow:
@@ -127,7 +127,7 @@ class GpuText(KernelText):
                     self.argument(f"{space.name}{d}_step_{k}", self.word)
 
     def coordinates(self, indent, space, index, suffix=""):
-        """Adds lines that split an index; returns {layout: text of its offset}."""
+        """Add lines that split an index; return {layout: text of its offset}."""
         rest = index
         names = [f"{space.name}{d}{suffix}" for d in range(space.rank)]
         for d in reversed(range(1, space.rank)):
@@ -156,7 +156,7 @@ class GpuText(KernelText):
         return offsets
 
     def made(self):
-        """The GpuKernel."""
+        """Return the GpuKernel."""
         head = f"def kernel({', '.join(self.arguments)}):"
         includes = set(self.emitter.includes)
         if any("quotient(" in line for line in self.lines):
@@ -166,25 +166,25 @@ class GpuText(KernelText):
 
 
 def is_sum_of_softmax(e):
-    """Whether e is between 1 and a row's length: one inverse is accurate for the whole row."""
+    """Return whether e is between 1 and a row's length: one inverse is accurate for a whole row."""
     if e.op != "row_sum" or not isinstance(e.args[0], Expression) or e.args[0].op != "exp":
         return False
     return is_below_maximum(e.args[0].args[0])
 
 
 class GpuKinds(Kinds):
-    """Kinds where row reductions are floats, also those of ints."""
+    """Kinds where row reductions are floats, even those of ints."""
 
     def _find(self, e):
         return "f" if e.op in ROW_REDUCTIONS else super()._find(e)
 
 
 class GpuEmitter(Emitter):
-    """Statements for formulas; elements may be in registers instead of in memory.
+    """Statements for formulas; elements may be in registers instead of memory.
 
     Attributes:
         registers: {operand: text of its element}.
-        condition: the text of when elements that do not vary may be read; None: always.
+        condition: text of the condition for reading elements that do not vary; None: always.
     """
 
     def __init__(self, operands, real):
@@ -193,7 +193,7 @@ class GpuEmitter(Emitter):
         self.condition: str | None = None
 
     def element(self, operand):
-        """The text of an operand's element."""
+        """Return the text of an operand's element."""
         found = self.registers.get(operand.name)
         if found is not None:
             return found

@@ -1,1 +1,1 @@
-"""A real GPU: the CUDA driver, its memory, stream, graphs and cuBLAS."""
+"""A real GPU: the CUDA driver with its memory, stream and graphs, and cuBLAS."""

@@ -1,9 +1,9 @@
-"""Cubins of the engine's kernels: compiled at most once for each kind of GPU, kept on disk.
+"""Cubins of the engine's kernels: compiled at most once per kind of GPU, kept on disk.
 
 A file's name is the hash of all that decides its meaning: the kernel's text, the header, the
 included files, the argument types, the compute capability, the compiler's versions and
 `compiler.py`, which calls it. So no file is stale, and a damaged one is compiled again (`store`).
-Where there is a cubin, Numba's CUDA target is not imported.
+If there is a cubin, Numba's CUDA target is not imported.
 """
 
 import dataclasses
@@ -24,12 +24,12 @@ PARTS = (
 
 
 def cubin(kernel, capability):
-    """The Cubin of a GpuKernel for a compute capability (major, minor)."""
+    """Return the Cubin of a GpuKernel for a compute capability (major, minor)."""
     return kernel.compiled.get(capability) or cubins(kernel, [capability])[0]
 
 
 def cubins(kernel, capabilities):
-    """The Cubins of a GpuKernel for several compute capabilities, compiled together."""
+    """Return a GpuKernel's Cubins for several compute capabilities, compiled together."""
     paths = {c: loader.cache_folder() / f"minigrad_{digest(kernel, c)}.cubin" for c in capabilities}
     for capability, path in paths.items():
         kernel.compiled[capability] = kernel.compiled.get(capability) or _read(path)
@@ -41,7 +41,7 @@ def cubins(kernel, capabilities):
 
 @functools.cache
 def compiler_versions():
-    """The versions of everything that turns a kernel into a cubin, as one text."""
+    """Return the versions of everything that turns a kernel into a cubin, as one text."""
     return ", ".join(f"{part} {version(part)}" for part in PARTS)
 
 
@@ -51,7 +51,7 @@ def _compiler_text():
 
 
 def digest(kernel, capability):
-    """The name of a cubin: a hash of all that decides its meaning."""
+    """Return the name of a cubin: a hash of all that decides its meaning."""
     whole = [kernel.text, kernel.signature, "sm_{}{}".format(*capability), compiler_versions()]
     whole += [loader.source(name) for name in ("gpu_cuda", *kernel.includes)]
     whole.append(_compiler_text())
@@ -64,7 +64,7 @@ def _compile(kernel, capabilities, paths):
         function,
         compiler.numba_types(kernel.signature),
         capabilities,
-        function.__globals__.get("MOST_THREADS"),  # a kernel may bound its blocks
+        function.__globals__.get("MOST_THREADS"),  # a kernel may limit its blocks
     )
     for one in made:
         facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}

@@ -1,7 +1,7 @@
 """The device table on an NVIDIA GPU.
 
-The device table, its kernels and their launches are those of `simt`. What differs is here: a Pool
-holds memory of the GPU, copies go through pinned memory, kernels are compiled to cubins. Work is
+The device table, its kernels and their launches are those of `simt`. Only the differences are here:
+a Pool holds GPU memory, copies go through pinned memory, kernels are compiled to cubins. Work is
 queued on one stream and done later, in order; reading a value waits for it.
 """
 
@@ -15,7 +15,7 @@ from minigrad.devices.gpu.driver.transfer import Transfer
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
-CONVERT = {"f4": np.float32, "f8": float}  # of numbers for a launch; others: int
+CONVERT = {"f4": np.float32, "f8": float}  # converters of a launch's numbers; others: int
 
 
 class Cuda(Exchange, LibraryMatmul, Gpu):
@@ -41,7 +41,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         self.driver.launch(function, blocks, threads, shared, arguments)
 
     def load(self, kernel):
-        """Compiles and loads a GpuKernel, before its first launch."""
+        """Compile and load a GpuKernel, before its first launch."""
         if kernel in self._loaded:
             return self._loaded[kernel]
         cubin = cuda_cubins.cubin(kernel, self.capability)
@@ -51,7 +51,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         return found
 
     def _pointer(self, x):
-        """The address of an Array's first element; an int is an address already, 0: no memory."""
+        """Return the address of an Array's first element; an int is an address already, 0: none."""
         if type(x) is int:
             return x
         if x.buffer.pool is not self.pool:
@@ -59,7 +59,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         return x.address
 
     def synchronize(self):
-        """Waits until all work of the GPU is done; raises the errors of kernels."""
+        """Wait until all work of the GPU is done; raise the errors of kernels."""
         self.driver.synchronize()
 
     # -- bytes -----------------------------------------------------------------------------------

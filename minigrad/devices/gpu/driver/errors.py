@@ -1,4 +1,4 @@
-"""The driver's errors explained: they come late, and without a line."""
+"""Explain the driver's errors, which come late and without a line."""
 
 import contextlib
 import re
@@ -73,13 +73,13 @@ OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
 
 def code_of(error):
-    """The driver's name of what a library raised, such as CUDA_ERROR_INVALID_VALUE, or ''."""
+    """Return the driver's name in a library's error, such as CUDA_ERROR_INVALID_VALUE, or ''."""
     found = re.search(r"CUDA_ERROR_\w+", str(error))
     return found.group(0) if found else ""
 
 
 def explained(code, doing, details=()):
-    """The GpuError for the driver's name of an error; doing: a few words about the action."""
+    """Return the GpuError for the driver's name of an error; doing: the action in a few words."""
     if code == OUT_OF_MEMORY:
         what, fix, is_late = "the GPU's memory is used up", "free some, or work on less data", False
     else:
@@ -94,7 +94,7 @@ def explained(code, doing, details=()):
 
 @contextlib.contextmanager
 def explaining(doing):
-    """Errors of the driver's libraries in the block become GpuErrors."""
+    """Turn errors of the driver's libraries in the block into GpuErrors."""
     try:
         yield
     except GpuError:

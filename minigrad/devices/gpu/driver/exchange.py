@@ -1,14 +1,14 @@
-"""Memory of the GPU shared with other libraries: DLPack and `__cuda_array_interface__`, both ways.
+"""GPU memory shared with other libraries, both ways: DLPack and `__cuda_array_interface__`.
 
-Both sides keep their own streams. The side that takes over an array has its stream wait for the
-work queued on the other's. The caller orders what both do to it later, as with all libraries.
-Memory that is released by DLPack may be used again, so there we wait once more, which the protocol
-does not do:
+Each side keeps its own stream. The side that takes over an array makes its stream wait for the work
+queued on the other's. The caller orders what both do to it later, as with all libraries. Memory
+that DLPack releases may be used again, so there we wait once more, which the protocol does not
+do:
 
-- Lent memory that comes back: our stream waits for the one that the other library named; if that
-  is not the default stream, the host waits for the whole GPU. With -1 (no waiting) neither does.
-- Borrowed memory that we release: the owner's default stream waits for ours. Users of another
-  stream call `mg.cuda.synchronize()` before they drop the last Variable over such memory.
+- Lent memory comes back: our stream waits for the one that the other library named; if that is not
+  the default stream, the host waits for the whole GPU. With -1 (no waiting) neither does.
+- We release borrowed memory: the owner's default stream waits for ours. Users of another stream
+  call `mg.cuda.synchronize()` before they drop the last Variable over such memory.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ KDLCUDA = 2
 
 
 class Lent:
-    """Held by another library: keeps the Storage alive and its Buffer pinned.
+    """Keeps the Storage alive and its Buffer pinned while another library holds this.
 
-    The other side may write: autograd copies such values whenever it saves them. stream: the other
-    side's, as a number.
+    The other side may write, so autograd copies such values whenever it saves them. stream: the
+    other side's stream, as a number.
     """
 
     @uninterrupted
@@ -65,12 +65,12 @@ class Borrowed:
 
 
 class Exchange(GpuTable):
-    """A part of the device table: Arrays for other libraries, and their arrays as Arrays."""
+    """A part of the device table: lends Arrays to other libraries, adopts their arrays."""
 
     driver: Any  # the CUDA driver of the device
 
     def cuda_array_interface(self, array):
-        """The dict of `__cuda_array_interface__`, version 3; the caller keeps the Array alive.
+        """Return `__cuda_array_interface__`'s dict, version 3; the caller keeps the Array alive.
 
         The memory counts as foreign while the Array lives, since the other side does not say when
         it is done.
@@ -90,13 +90,13 @@ class Exchange(GpuTable):
         }
 
     def dlpack_device(self):
-        """DLPack's (kind, number) of the device."""
+        """Return DLPack's (kind, number) of the device."""
         return KDLCUDA, self.driver.number
 
     def dlpack(self, array, stream=None, **options):
-        """A capsule of the Array's memory.
+        """Return a DLPack capsule of the Array's memory.
 
-        stream: the other side's, as a number; None or 1 is the default stream, -1: do not wait.
+        stream: the other side's, as a number; None or 1: the default stream, -1: do not wait.
         """
         self.prepare_write(array)  # as above
         if any(step < 0 for step in array.strides):  # DLPack allows them, most libraries do not
@@ -108,7 +108,7 @@ class Exchange(GpuTable):
         return view.__dlpack__(stream=NO_WAITING, **options)
 
     def adopt_view(self, data):
-        """An Array that shares the memory of an object with either protocol.
+        """Return an Array that shares the memory of an object with either protocol.
 
         Raises:
             DTypeError: an element type that minigrad lacks.

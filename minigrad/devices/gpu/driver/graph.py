@@ -1,4 +1,4 @@
-"""Launches that are replayed: as a list by the simulator, as a CUDA graph by a GPU.
+"""Replay launches: as a list on the simulator, as a CUDA graph on a GPU.
 
 A launch here is an object with `run(device)`, which always launches with the same memory and the
 same numbers.
@@ -19,7 +19,7 @@ class Launches:
         self.device, self.launches = device, launches
 
     def replay(self):
-        """Launches all of them."""
+        """Launch all of them."""
         for x in self.launches:
             x.run(self.device)
 
@@ -27,8 +27,8 @@ class Launches:
 class LaunchGraph:
     """Launches as a CUDA graph: captured once, launched as one.
 
-    They are captured on a stream of their own, apart from other threads' launches, and run on the
-    device's stream, in order with other work.
+    We capture them on a stream of their own, apart from other threads' launches, and run them on
+    the device's stream, in order with other work.
     """
 
     def __init__(self, device, launches):
@@ -62,7 +62,7 @@ class LaunchGraph:
         builder.end_building()
 
     def replay(self):
-        """Launches the graph."""
+        """Launch the graph."""
         self.driver.ready()
         with explaining("replaying launches"):
             self.graph.launch(self.driver.stream)
@@ -76,7 +76,7 @@ class LaunchGraph:
 
 @block
 def _writing(driver, builder, library):
-    """Within the block this thread's launches go to a graph."""
+    """Send this thread's launches within the block to a graph."""
     here = driver.here
     here.builder, here.library = builder, library
     try:
@@ -86,7 +86,7 @@ def _writing(driver, builder, library):
 
 
 def replayable(device, launches) -> Any:
-    """An object whose `replay()` runs launches again; their memory must not move.
+    """Return an object whose `replay()` runs launches again; their memory must not move.
 
     A device without a driver runs the list. So does one that waits after each launch
     (MINIGRAD_CUDA_SYNC=1), so that an error appears at its launch.

@@ -1,6 +1,6 @@
 """Matrix products on the GPU by NVIDIA's library cuBLAS, where it is installed and chosen.
 
-The bindings are nvmath-python's, which take addresses and a stream; CuPy needs its own arrays. The
+The bindings are nvmath-python's, which take addresses and a stream; CuPy's need its own arrays. The
 accuracy is that of float32: no tensor cores, no TF32.
 """
 
@@ -23,12 +23,12 @@ _state: dict[str, str | None] = {"choice": None}
 
 
 def is_installed():
-    """Whether the library's bindings are installed."""
+    """Return whether the library's bindings are installed."""
     return importlib.util.find_spec("nvmath") is not None
 
 
 def choice():
-    """'own' or 'library': MINIGRAD_CUDA_MATMUL, by default the library if it is installed."""
+    """Return 'own' or 'library': MINIGRAD_CUDA_MATMUL, else the library if it is installed."""
     if _state["choice"] is None:
         asked = os.environ.get("MINIGRAD_CUDA_MATMUL")
         choose(asked or ("library" if is_installed() else "own"))
@@ -36,7 +36,7 @@ def choice():
 
 
 def choose(which):
-    """Sets how cuda multiplies, 'own' or 'library'. Returns the previous choice, or None."""
+    """Set how cuda multiplies, 'own' or 'library'; return the previous choice, or None."""
     if which not in CHOICES:
         raise ArgumentError(
             f"matrix products on cuda: wanted one of {', '.join(CHOICES)}", short(which)
@@ -48,7 +48,7 @@ def choose(which):
 
 
 class Cublas:
-    """A handle of cuBLAS on a stream, and 0 and 1 in memory for it."""
+    """A cuBLAS handle on a stream, with the numbers 0 and 1 in memory for it."""
 
     def __init__(self, library, stream):
         self.library = library
@@ -59,10 +59,10 @@ class Cublas:
         self.zero_one = {d: tuple(map(ctypes.addressof, pair)) for d, pair in self.kept.items()}
 
     def multiply(self, dtype, numbers, inner, addresses, accumulate):
-        """Products of one batch loop.
+        """Compute the products of one batch loop.
 
         cuBLAS stores matrices by columns and sees ours as transposed, so it computes
-        out^T = b^T a^T. numbers, inner: see `blas.plan`; addresses: of a, b and out.
+        out^T = b^T a^T. numbers, inner: see `blas.plan`; addresses: those of a, b and out.
         """
         m, n, k, lda, ldb, ldc, ta, tb = numbers
         count, step_a, step_b, step_c = inner
@@ -80,7 +80,7 @@ class Cublas:
 
 
 class LibraryMatmul(Matmul):
-    """The part of a device table with `matmul`, by the library where possible."""
+    """The part of a device table with `matmul`, which calls the library where possible."""
 
     driver: Any  # the CUDA driver of the device
 
@@ -101,7 +101,7 @@ class LibraryMatmul(Matmul):
         has_sum = accumulate or bias is not None
         for steps in offsets:
             at = [start + size * step for start, step in zip(starts, steps, strict=True)]
-            if inner[3] == 0 and inner[0] > 1:  # a batch adds to one matrix: one after the other
+            if inner[3] == 0 and inner[0] > 1:  # a batch adds to one matrix, so one after the other
                 for i in range(inner[0]):
                     moved = [x + size * i * s for x, s in zip(at, inner[1:], strict=True)]
                     self.cublas.multiply(out.dtype, numbers, (1, 0, 0, 0), moved, has_sum)
@@ -110,6 +110,6 @@ class LibraryMatmul(Matmul):
 
     @functools.cached_property
     def cublas(self):
-        """The library, started at the first product."""
+        """Start the library at the first product; return its handle."""
         library = importlib.import_module("nvmath.bindings.cublas")
         return Cublas(library, int(self.driver.stream.handle))

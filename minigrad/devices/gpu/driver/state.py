@@ -1,6 +1,6 @@
-"""Whether the `cuda` device can be used here; if not, why, and what to do about it.
+"""Say whether the `cuda` device can be used here; if not, why, and what to do about it.
 
-Asking starts the driver's library but makes no context: no memory is taken on any GPU.
+Asking starts the driver's library but makes no context, so it takes no memory on any GPU.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from minigrad.devices.gpu import compiler
 from minigrad.errors import MinigradError
 
-OLDEST_GPU = {12: (7, 0), 13: (7, 5)}  # that the compiler supports, by the packages' CUDA
+OLDEST_GPU = {12: (7, 0), 13: (7, 5)}  # supported by the compiler, by the packages' CUDA
 OLDEST_DRIVER = {12: "525", 13: "580"}
 SIMULATE = "or use device='simt', which needs no GPU"
 
@@ -35,7 +35,7 @@ class Hindrance:
 
 
 def hindrance():
-    """Why CUDA cannot be used, as a Hindrance, or None."""
+    """Return why CUDA cannot be used, as a Hindrance, or None."""
     absent = compiler.missing()
     if absent is not None:
         return Hindrance(
@@ -64,7 +64,7 @@ def _numba():
 
 
 def version(package):
-    """The version of an installed package, or 'none'."""
+    """Return the version of an installed package, or 'none'."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -72,7 +72,7 @@ def version(package):
 
 
 def packages_cuda():
-    """The CUDA version that the installed packages are for: 12 or 13."""
+    """Return the CUDA version that the installed packages are for: 12 or 13."""
     return int(version("cuda-bindings").split(".")[0])
 
 
@@ -126,7 +126,7 @@ def _no_device():
 
 
 def capability_of(driver, device=0):
-    """(major, minor) of a GPU."""
+    """Return a GPU's compute capability (major, minor)."""
     names = driver.CUdevice_attribute
     return tuple(
         driver.cuDeviceGetAttribute(attribute, device)[1]
@@ -138,18 +138,18 @@ def capability_of(driver, device=0):
 
 
 def is_available():
-    """Whether device='cuda' works here."""
+    """Return whether device='cuda' works here."""
     return hindrance() is None
 
 
 def why_not():
-    """Why device='cuda' does not work here, and what to do; None if it does."""
+    """Return why device='cuda' does not work here, and what to do; None if it does."""
     found = hindrance()
     return None if found is None else str(found)
 
 
 def gpu_name():
-    """The GPU's name, capability and driver, where CUDA is available."""
+    """Return the GPU's name, capability and driver; only where CUDA is available."""
     driver = importlib.import_module("cuda.bindings.driver")
     name = driver.cuDeviceGetName(128, 0)[1].split(b"\0")[0].decode()
     found = driver.cuDriverGetVersion()[1]

@@ -1,6 +1,6 @@
 """Copies between host and GPU, through two pinned buffers in turn.
 
-The GPU copies from and to memory that the system may not move. While it works on one buffer,
+The GPU copies from and to memory that the system must not move. While it works on one buffer,
 Python fills or empties the other.
 """
 
@@ -14,8 +14,8 @@ HALF = 4 << 20  # bytes of each buffer: large enough that starting a copy does n
 class Half:
     """One pinned buffer.
 
-    event: after it the buffer may be written again; None: now. is_asked: there may be a copy
-    without an event, left by Ctrl-C.
+    event: after it the buffer may be written again; None: now. is_asked: whether Ctrl-C may have
+    left a copy without an event.
     """
 
     def __init__(self, driver, nbytes):
@@ -24,7 +24,7 @@ class Half:
 
 
 class Transfer:
-    """Uploads that return at once, downloads that wait for all queued work."""
+    """Uploads return at once; downloads wait for all queued work."""
 
     def __init__(self, driver, half=HALF):
         self.driver, self.half = driver, half
@@ -33,7 +33,7 @@ class Transfer:
         self.turn = 0
 
     def _next(self):
-        """The next half, once the GPU is done with it."""
+        """Return the next half, once the GPU is done with it."""
         if not self.halves:
             self.halves = [Half(self.driver, self.half) for _ in range(2)]
         self.turn = 1 - self.turn
@@ -52,7 +52,7 @@ class Transfer:
         half.is_asked = False
 
     def upload(self, data, address):
-        """Copies an ndarray of uint8 to an address; data may change after the call."""
+        """Copy an ndarray of uint8 to an address; data may change after the call."""
         self.driver.ready()  # before the lock, which a fork may have left locked
         with self.lock:
             for start in range(0, data.size, self.half):
@@ -62,7 +62,7 @@ class Transfer:
                 self._ask(half, self.driver.to_device, address + start, half.address, piece.size)
 
     def download(self, address, count):
-        """An ndarray with `count` bytes from an address on the GPU."""
+        """Return an ndarray with `count` bytes from an address on the GPU."""
         out = np.empty(count, np.uint8)
         waiting = None  # (half, its part of out): queued, not yet fetched
         self.driver.ready()  # before the lock, which a fork may have left locked

@@ -1,7 +1,7 @@
-"""Programs on a GPU: finds the kernel and the launch for operands of any layout.
+"""Programs on a GPU: find the kernel and the launch for operands of any layout.
 
-How many blocks a launch has depends on sizes alone and never on the GPU, so that results are the
-same on all of them; kernels loop where a launch has fewer threads than elements.
+The number of blocks depends only on sizes and never on the GPU, so that results are the same on
+all of them; kernels loop if a launch has fewer threads than elements.
 """
 
 from minigrad.array.array import Array
@@ -28,7 +28,7 @@ from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import DENSE, LANES, operations, space_numbers
 from minigrad.formulas.expression import IDENTITY
 
-LONG = 16  # operations from which a thread takes fewer elements at a time
+LONG = 16  # operations beyond which a thread takes fewer elements at a time
 FEW = 1 << 17  # elements up to which a thread takes one; half as many threads fill a large GPU
 
 
@@ -76,7 +76,7 @@ class GpuPrograms(GpuTable):
 
 
 def _bind_elementwise(program, operands, shape):
-    """A tuple of the BoundLaunch of an elementwise program; empty without elements."""
+    """Return a tuple of an elementwise program's BoundLaunch; empty without elements."""
     n = size_of(shape)
     if not n:
         return ()

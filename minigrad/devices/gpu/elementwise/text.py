@@ -3,8 +3,8 @@
 Few elements: one per thread, so that as many threads as possible hide the latency of memory. Many:
 a block takes chunks of THREADS * copies elements, one after the other: all loads first, then the
 formulas, then the stores. So a thread has several accesses in flight, and an output may be an
-input. Where all operands allow it, an access has four elements. The rest at the end, less than a
-chunk, goes element by element: neighbouring threads take neighbouring elements.
+input. If all operands allow it, an access has four elements. The rest, less than a chunk, goes
+element by element: neighbouring threads take neighbouring elements.
 """
 
 from typing import NamedTuple
@@ -27,9 +27,9 @@ class ElementwiseForm(NamedTuple):
     Attributes:
         kinds, layouts, narrow: see GpuText.
         classes: per layout its stride class: see `text.Space`.
-        rank: dimensions left after neighbours were merged.
+        rank: the number of dimensions after merging neighbours.
         vector: whether accesses have four elements.
-        copies: elements of a thread in a chunk, a multiple of 4 for vectors; 1: no chunks, one
+        copies: elements per thread in a chunk, a multiple of 4 for vectors; 1: no chunks, one
             element at a time.
     """
 
@@ -43,7 +43,7 @@ class ElementwiseForm(NamedTuple):
 
 
 def elementwise_text(program, form):
-    """The GpuKernel of a program: (inputs, outputs, n, sizes and strides)."""
+    """Return the GpuKernel of a program; arguments: (inputs, outputs, n, sizes and strides)."""
     writer = _Writer(program, form)
     writer.text.argument("n")
     writer.space = Space("e", form.rank, form.classes)
@@ -57,16 +57,16 @@ def elementwise_text(program, form):
 
 
 class ElementWriter:
-    """Shared by writers of kernels that compute outputs element by element.
+    """The base of writers of kernels that compute outputs element by element.
 
     form: has `kinds`, `layouts` and `classes` as ElementwiseForm, and `narrow`.
 
     Attributes:
-        text, emitter: of the kernel; inputs and outputs are declared.
+        text, emitter: those of the kernel, with inputs and outputs declared.
         layout: {name of an array: number of its layout}.
         read: Operands of the inputs that formulas read and that vary.
-        results: [(formula, Operand)] of the outputs.
-        constants: lines, before the loop, of values that are the same for all elements.
+        results: the outputs' [(formula, Operand)].
+        constants: lines before the loop, for values that are the same for all elements.
     """
 
     def __init__(self, program, form):
@@ -77,7 +77,7 @@ class ElementWriter:
         self.results = list(zip(text.formulas, text.outputs, strict=True))
 
     def values(self, registers):
-        """(lines, texts of the outputs) of one element whose inputs are in registers."""
+        """Return (lines, texts of the outputs) for one element whose inputs are in registers."""
         emitter = self.emitter
         emitter.start_pass()
         emitter.registers = registers
@@ -87,7 +87,7 @@ class ElementWriter:
 
 
 class _Writer(ElementWriter):
-    """Writes what a thread does with its elements of a chunk."""
+    """Writes the code of a thread for its elements of a chunk."""
 
     space: Space
 
@@ -95,7 +95,7 @@ class _Writer(ElementWriter):
         return offsets[self.layout[name]]
 
     def single(self):
-        """One element at a time, all threads of the launch side by side."""
+        """Write one element at a time, for all threads of the launch side by side."""
         text, emitter = self.text, self.emitter
         body = len(text.lines)
         text.line(1, "while i < n:")
@@ -111,7 +111,7 @@ class _Writer(ElementWriter):
         text.lines[body:body] = ["    " + x for x in ("i = cuda.grid(1)", *self.constants)]
 
     def chunks(self, form):
-        """Chunk after chunk; an incomplete last one element by element."""
+        """Write chunk after chunk; an incomplete last one element by element."""
         text, chunk = self.text, THREADS * form.copies
         body = len(text.lines)
         text.line(1, "while first < n:")
@@ -127,7 +127,7 @@ class _Writer(ElementWriter):
         text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
 
     def vectors(self, indent, units):
-        """Four elements per access; the chunk is complete."""
+        """Write four elements per access, for a complete chunk."""
         text, offsets = self.text, []
         for u in range(units):
             text.line(indent, f"i{u} = first + {LANES} * (t + {u * THREADS})")
@@ -160,7 +160,7 @@ class _Writer(ElementWriter):
         text.all_lines(indent, stores)
 
     def elements(self, indent, copies):
-        """One element per access; those from n on are skipped."""
+        """Write one element per access; skip those from n on."""
         text, offsets = self.text, []
         for c in range(copies):
             text.line(indent, f"i{c} = first + t + {c * THREADS}")

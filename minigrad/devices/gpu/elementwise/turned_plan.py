@@ -1,4 +1,4 @@
-"""When an elementwise program goes tile by tile, for a turned input, and its launch."""
+"""Decide when an elementwise program with a turned input goes tile by tile; plan its launch."""
 
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu.binding import kind_of, stride_class
@@ -13,15 +13,15 @@ from minigrad.devices.gpu.elementwise.turned_text import (
 )
 from minigrad.devices.gpu.text import space_numbers
 
-LEAST = 8  # rows and columns that make tiles worth it: float32s in a sector of memory
+LEAST = 8  # fewest rows and columns worth a tile: float32s in a sector of memory
 
 
 def plan(program, operands, dims, layouts, numbers):
-    """The BoundLaunch of a program, or None where no input is turned.
+    """Return the BoundLaunch of a program, or None if no input is turned.
 
     Args:
         dims: sizes in the order of the outputs' memory.
-        layouts: the different ones, as strides over dims; numbers: per array its layout.
+        layouts: the different layouts, as strides over dims; numbers: per array its layout.
     """
     outputs = numbers[-len(program.outputs) :]
     rows = _rows(dims, layouts, outputs)
@@ -53,7 +53,7 @@ def plan(program, operands, dims, layouts, numbers):
 
 
 def _rows(dims, layouts, outputs):
-    """The dimension along which a turned input has stride 1; None where there is none."""
+    """Return the dimension along which a turned input has stride 1; None if there is none."""
     if len(dims) < 2 or dims[-1] < LEAST or any(layouts[k][-1] != 1 for k in outputs):
         return None
     for strides in layouts:
@@ -64,7 +64,7 @@ def _rows(dims, layouts, outputs):
 
 
 def _class(strides):
-    """See TurnedForm."""
+    """Return the stride class of a layout: see TurnedForm."""
     if strides[-2] == 1 and strides[-1] not in (0, 1):
         return TURNED
     return stride_class(strides[-1]) if any(strides) else None

@@ -1,9 +1,9 @@
 """The text of elementwise kernels with a turned (transposed) input: its rows are output columns.
 
-Neighbouring threads write neighbouring elements of the outputs, which lie far apart in a turned
+Neighbouring threads write neighbouring elements of the outputs, which are far apart in a turned
 input. So a block takes a tile of SIDE x SIDE elements: its threads read turned inputs along *their*
-rows, store them in shared memory, meet at a barrier, and continue along the outputs' rows. A row
-there is one bank longer than needed, so that neither direction has bank conflicts.
+rows, store them in shared memory, meet at a barrier, and continue along the outputs' rows. A shared
+row is one bank longer than needed, so that neither direction has bank conflicts.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from minigrad.devices.gpu.text import Space, zero
 from minigrad.formulas.emitter import TYPE_OF
 
 SIDE = 32  # rows and columns of a tile: a warp takes one of them
-COPIES = SIDE * SIDE // THREADS  # elements of a thread in a tile
+COPIES = SIDE * SIDE // THREADS  # elements per thread in a tile
 TURNED = 4  # a stride class: 1 along the rows, anything along the columns
 MOST_TURNED = 4  # inputs: four tiles of float64 are 33 KiB of shared memory, of at most 48
 
@@ -23,10 +23,10 @@ class TurnedForm(NamedTuple):
 
     Attributes:
         kinds, layouts, narrow: see GpuText.
-        classes: per layout None where all strides are 0, TURNED, or its stride class along the
+        classes: per layout None if all strides are 0, TURNED, or its stride class along the
             columns.
-        rank: dimensions left after neighbours were merged, at least two; the last two are the rows
-            and the columns of tiles.
+        rank: the number of dimensions after merging neighbours, at least two; the last two are the
+            rows and the columns of tiles.
     """
 
     kinds: tuple
@@ -37,10 +37,10 @@ class TurnedForm(NamedTuple):
 
 
 def turned_text(program, form):
-    """The GpuKernel: (inputs, outputs, tiles, rows, columns, sizes and strides of tiles, steps).
+    """Return the GpuKernel of (inputs, outputs, tiles, rows, columns, sizes and strides, steps).
 
-    steps: per layout its stride along the rows and its stride along the columns, but for those
-    that its class says.
+    sizes and strides: those of tiles. steps: per layout its strides along rows and columns,
+    except those that its class implies.
     """
     writer = _Writer(program, form)
     writer.write()
@@ -48,22 +48,22 @@ def turned_text(program, form):
 
 
 def _pitch(o):
-    """Elements from one row of an input's shared tile to the next: a bank has four bytes."""
+    """Return the elements between rows of an input's shared tile; a bank has four bytes."""
     return SIDE + max(1, 4 // o.kind.itemsize)
 
 
 def _shared(o):
-    """The line that declares an input's shared tile."""
+    """Return the line that declares an input's shared tile."""
     return f"tile_{o.name} = cuda.shared.array({SIDE * _pitch(o)}, {TYPE_OF[o.kind.name]})"
 
 
 def _deep(c):
-    """The text of the row (or column) in the tile of a thread's c-th element."""
+    """Return the text of the row (or column) in the tile of a thread's c-th element."""
     return f"(deep + {c * SIDE // COPIES})" if c else "deep"
 
 
 class _Writer(ElementWriter):
-    """Writes what a block does with its tiles."""
+    """Writes the code of a block for its tiles."""
 
     def __init__(self, program, form):
         super().__init__(program, form)
@@ -81,13 +81,13 @@ class _Writer(ElementWriter):
                 text.argument(f"column_{k}", text.word)
 
     def write(self):
-        """All of the kernel."""
+        """Write the whole kernel."""
         text, last = self.text, self.form.rank - 1
         body = len(text.lines)
         text.line(1, "while tile < tiles:")
         for k, place in text.coordinates(2, self.space, "tile").items():
             text.line(2, f"at{k} = {place}")
-        text.line(2, f"tall = rows - b{last - 1} * {SIDE}")  # the rest of rows and columns
+        text.line(2, f"tall = rows - b{last - 1} * {SIDE}")  # the remaining rows and columns
         text.line(2, f"wide = columns - b{last} * {SIDE}")
         self._load()
         for c in range(COPIES):
@@ -96,7 +96,7 @@ class _Writer(ElementWriter):
                 text.line(2, f"tile_{o.name}[{place}] = v{c}_{o.name}")
         text.line(2, "cuda.syncthreads()")
         self._results()
-        text.line(2, "cuda.syncthreads()")  # before the next tile is stored there
+        text.line(2, "cuda.syncthreads()")  # before storing the next tile there
         text.line(2, f"tile = {text.index}(tile + cuda.gridDim.x)")
         begin = [
             *map(_shared, self.turned),
@@ -107,7 +107,7 @@ class _Writer(ElementWriter):
         text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
 
     def _place(self, o, c):
-        """The text of a thread's c-th element of an operand."""
+        """Return the text of the place of a thread's c-th element of an operand."""
         k = self.layout[o.name]
         kind, deep = self.form.classes[k], _deep(c)
         if kind == TURNED:
@@ -116,7 +116,7 @@ class _Writer(ElementWriter):
         return f"at{k} + {deep} * row_{k}{column}"
 
     def _load(self):
-        """Loads all elements of the thread before using any; 0 where the tile overhangs."""
+        """Load all elements of the thread before using any; 0 where the tile overhangs."""
         text = self.text
         for c in range(COPIES):
             deep = _deep(c)
@@ -128,7 +128,7 @@ class _Writer(ElementWriter):
                 text.line(2, f"v{c}_{o.name} = {value} if {here}{c} else {zero(o.kind)}")
 
     def _results(self):
-        """Formulas and stores."""
+        """Write the formulas and the stores."""
         text, stores = self.text, []
         for c in range(COPIES):
             for o in self.turned:

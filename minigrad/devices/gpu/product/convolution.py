@@ -18,15 +18,15 @@ TILE, MOST_IMAGES = SMALL, 65535  # of a launch: blocks along the third axis of 
 
 @functools.cache
 def kernel(what):
-    """The GpuKernel for 'output' or 'kernels', float32."""
+    """Return the GpuKernel for 'output' or 'kernels', float32."""
     return gpu_kernel(text(TILE, "f4", what), signature("f4"))
 
 
 class Convolution(GpuTable):
-    """The functions of the device table for convolutions (see `table.Device`): float32."""
+    """The device table's functions for convolutions (see `table.Device`): float32."""
 
     def convolves(self, what, dtype, shape, kernels, window):
-        """Whether there is a kernel: for one group, and for gradients of images of stride 1."""
+        """Return whether there is a kernel: for one group, and for image gradients of stride 1."""
         n, c, h, w = shape
         fits = dtype.name == "float32" and c == kernels[1] and c * h * w < 1 << 31
         return fits and min(n, *kernels) > 0 and (what != "input" or window.stride == (1, 1))
@@ -76,9 +76,9 @@ class Convolution(GpuTable):
             add_splits(self, target, out, out, splits)
 
     def _taps(self, shape, window):
-        """(taps, 3) int32: per (channel, ki, kj) its offset in an image, rows down, columns right.
+        """Return (taps, 3) int32: per (channel, ki, kj) its offset, rows down, columns right.
 
-        Cached: a training loop needs the same few again and again.
+        Cached, since a training loop needs the same few again and again.
         """
         key = shape[1:], window.kernel, window.dilation
         kept = vars(self).setdefault("_kept_taps", {})
@@ -93,5 +93,5 @@ class Convolution(GpuTable):
 
 
 def _geometry(x, window):
-    """h, w, ow, sh, sw, ph, pw."""
+    """Return h, w, ow, sh, sw, ph, pw."""
     return (*x.shape[2:], window.counts(x.shape[2:])[1], *window.stride, *window.padding)

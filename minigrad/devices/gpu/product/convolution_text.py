@@ -1,9 +1,9 @@
-"""Text of the kernels of convolutions: products with windows that are never stored.
+"""The text of convolution kernels: products with windows that are never stored.
 
 The second operand of such a product is the matrix of unfolded windows. A block reads its elements
-from the images when it needs them. One axis counts taps (channel, ki, kj), the other one pixels of
-the output. A table holds each tap's offset from a window's first element, and its offsets down and
-right.
+from the images when it needs them. One axis counts taps (channel, ki, kj), the other counts pixels
+of the output. A table holds each tap's offset from a window's first element, and its offsets down
+and right.
 """
 
 from minigrad.devices.gpu.product.matmul_operand import ProductOperand
@@ -16,7 +16,7 @@ ROWS = 8  # bit of mode: the sums begin with added[row], a bias per row
 
 
 def signature(code):
-    """The types of WINDOW_ARGUMENTS for elements of a code: f4 or f8."""
+    """Return the types of WINDOW_ARGUMENTS for an element code: f4 or f8."""
     return " ".join([f"{code}*"] * 4 + ["i4*"] + ["i8"] * (len(WINDOW_ARGUMENTS) - 5))
 
 
@@ -24,7 +24,7 @@ class _Pixels(ProductOperand):
     """Windows as (taps, pixels): k counts taps; a thread copies several taps of one pixel."""
 
     def places(self):
-        """Lines before the loop: see ProductOperand."""
+        """Return the lines before the loop: see ProductOperand."""
         n = self.across
         lines = [
             f"b_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
@@ -42,11 +42,11 @@ class _Pixels(ProductOperand):
         return lines
 
     def following(self):
-        """Lines: the place of the next step; there is one fold."""
+        """Return no lines: there is only one fold."""
         return []
 
     def fetch(self):
-        """Lines: the step at k = `deep`, from the images to registers."""
+        """Return the lines that load the step at k = `deep` from the images to registers."""
         lines = []
         for p in range(self.count):
             lines += [
@@ -64,7 +64,7 @@ class _Taps(ProductOperand):
     """Windows as (pixels, taps): k counts pixels; a thread copies several taps of one pixel."""
 
     def places(self):
-        """Lines before the loop: see ProductOperand."""
+        """Return the lines before the loop: see ProductOperand."""
         row, deep, step = self.along_k(1)
         lines = [
             f"b_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
@@ -81,11 +81,11 @@ class _Taps(ProductOperand):
         return [*lines, "b_from = b_start + fold * b_fold"]
 
     def following(self):
-        """Lines: the place of the next step."""
+        """Return the lines that advance to the next step."""
         return ["if deep >= length:", "    b_from += b_fold"]
 
     def fetch(self):
-        """Lines: the step at k = `deep`, from the images to registers."""
+        """Return the lines that load the step at k = `deep` from the images to registers."""
         lines = [
             "pixel = I4(deep + b_deep)",
             "line = I4(pixel // I4(ow))",
@@ -103,7 +103,7 @@ class _Taps(ProductOperand):
 
 
 def text(tile, code, what):
-    """The kernel for a Tile; what: 'output', kernels times windows, or 'kernels', their gradient.
+    """Return the text for a Tile. what: 'output', kernels times windows; 'kernels', their gradient.
 
     output: out (o, pixels) = added[row] + the sum over taps of a (o, taps) times the windows of an
     image, z counts images. kernels: out (o, taps) = the sum over images (folds) and pixels of

@@ -1,4 +1,4 @@
-"""Matrix products on a GPU by our own kernels: any strides, broadcast batches, sums over them.
+"""Our own matrix products on a GPU: any strides, broadcast batches, sums over batches.
 
 Results do not depend on the order in which blocks run.
 """
@@ -12,7 +12,7 @@ from minigrad.devices.gpu.table import GpuTable
 
 
 def add_splits(device, parts, added, out, splits, numbers=None):
-    """The second pass: see `source/gpu_matmul.py`. numbers: its arguments after count.
+    """Run the second pass: see `source/gpu_matmul.py`. numbers: its arguments after count.
 
     Without numbers out is one contiguous matrix, and nothing is added.
     """
@@ -39,7 +39,7 @@ class Matmul(GpuTable):
             self._product(a, b, out, bias, accumulate)
 
     def _of_integers(self, a, b, out, bias):
-        """In int64, converted to the dtype of out, as on the CPU."""
+        """Multiply in int64 and convert to the dtype of out, as on the CPU."""
         a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
         result = out
         if out.dtype is not int64 or (out.strides[-1] != 1 and out.shape[-1] > 1):
@@ -56,7 +56,7 @@ class Matmul(GpuTable):
             self.fill(out, 0) if bias is None else self.copy(bias, out)
 
     def _scattered(self, a, b, out, bias, accumulate):
-        """By way of an Array with contiguous rows, since those of out are not."""
+        """Multiply into an Array with contiguous rows, since those of out are not; then copy."""
         sizes = tuple(1 if s == 0 else n for n, s in zip(out.shape, out.strides, strict=True))
         once = out.view((*sizes[:-2], *out.shape[-2:]), out.strides)
         dense = self.convert(once, out.dtype) if accumulate else self.empty(once.shape, out.dtype)

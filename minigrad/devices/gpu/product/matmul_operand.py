@@ -1,6 +1,6 @@
-"""Text that copies one operand of a matrix product to shared memory, step by step."""
+"""The text that copies one operand of a matrix product to shared memory, step by step."""
 
-SECTOR = 32  # least bytes that global memory moves
+SECTOR = 32  # fewest bytes that global memory moves
 
 
 class ProductOperand:
@@ -8,9 +8,9 @@ class ProductOperand:
 
     Attributes:
         name: a or b.
-        across: its size in the tile along its other axis than k.
-        axis: m or n, that axis.
-        whole: whether it is read in vectors of four along its axis of stride 1; sizes, other
+        across: its size in the tile along the axis that is not k.
+        axis: that axis, m or n.
+        whole: whether to read it in vectors of four along its axis of stride 1; sizes, other
             strides and the address are multiples of four.
     """
 
@@ -28,15 +28,15 @@ class ProductOperand:
         assert tile.threads * each >= max(across, tile.depth), "a copy of a thread is one row"
 
     def values(self, p):
-        """Names of the values that the p-th copy of a thread carries in registers."""
+        """Return the names of the values that a thread's p-th copy holds in registers."""
         return [f"{self.name}_{p}_{e}" for e in range(4 if self.whole else 1)]
 
     def along_k(self, each):
-        """(row, place along k, rows to its next copy) of a thread; neighbours lie along k.
+        """Return a thread's (row, place along k, rows to its next copy); neighbours lie along k.
 
-        each: elements of an access. A warp reads one sector of each row. Its elements go to as many
-        rows of the shared tile, and each row begins four elements of banks after the last one: so
-        the warp uses every bank once. With more of k two of its lanes would share a bank.
+        each: elements per access. A warp reads one sector of each row. Its elements go to as many
+        rows of the shared tile, and each row begins four elements of banks after the last one, so
+        the warp uses every bank once. With more of k, two of its lanes would share a bank.
         """
         lanes = self.sector // each
         row = f"I4(t % {self.beside} // {lanes})"
@@ -44,7 +44,7 @@ class ProductOperand:
         return row, deep, self.beside // lanes
 
     def places(self):
-        """Lines before the loop: which elements of a step this thread copies."""
+        """Return the lines before the loop: which elements of a step this thread copies."""
         a, axis, t = self.name, self.axis, self.threads
         along, other = (4, 1) if self.whole else (1, 1)
         rows, (row, deep, step) = self.across // along, self.along_k(along)
@@ -71,7 +71,7 @@ class ProductOperand:
         return lines
 
     def following(self):
-        """Lines: the place of the next step."""
+        """Return the lines that advance to the next step."""
         a, copies = self.name, range(self.count)
         return [
             *(f"{a}_from_{p} += {self.depth} * {a}_k" for p in copies),
@@ -80,7 +80,7 @@ class ProductOperand:
         ]
 
     def fetch(self):
-        """Lines: the step at k = `deep`, from global memory to registers."""
+        """Return the lines that load the step at k = `deep` from global memory to registers."""
         a, lines = self.name, []
         for p in range(self.count):
             values = ", ".join(self.values(p))
@@ -95,7 +95,7 @@ class ProductOperand:
         return lines
 
     def keep(self, buffer):
-        """Lines: from registers to shared memory."""
+        """Return the lines that store registers to shared memory."""
         a, size, lines = self.name, self.depth * self.pitch, []
         for p in range(self.count):
             v = self.values(p)

@@ -1,4 +1,4 @@
-"""How a reduction is launched: which threads take which elements, in one stage or two."""
+"""The launches of a reduction: which threads take which elements, in one stage or two."""
 
 from typing import NamedTuple
 
@@ -24,9 +24,9 @@ from minigrad.formulas.emitter import real_type
 from minigrad.formulas.expression import IDENTITY
 
 ENOUGH = 1 << 18  # threads that fill a large GPU: 132 multiprocessors of 2,048
-PER_THREAD = 16  # least elements of a thread before a row is cut into parts
-DEPTH = 4  # least elements of a thread across rows
-SHORT = 1024  # elements of a row up to which a part of a warp takes it
+PER_THREAD = 16  # fewest elements per thread before a row is split into parts
+DEPTH = 4  # fewest elements per thread across rows
+SHORT = 1024  # longest row that part of a warp takes
 LONG = 16  # operations from which a thread has fewer accesses in flight
 
 
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Kept and reduced dimensions: sizes, and per array its strides."""
+    """Kept and reduced dimensions: their sizes, and each array's strides."""
 
     kept: tuple
     kept_strides: list
@@ -47,7 +47,7 @@ class Sides(NamedTuple):
 
 
 def plan(program, how, operands, shape, axes):
-    """The Stages of a reduction; none if the output is empty."""
+    """Return the Stages of a reduction; none if the output is empty."""
     arrays, found = [x for x in operands if isinstance(x, Array)], []
     largest = max(range(len(arrays) - 1), key=lambda k: arrays[k].size, default=0)
     for side in sides_of(operands, shape, axes, largest):
@@ -62,7 +62,7 @@ def plan(program, how, operands, shape, axes):
 
 
 def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True):
-    """count: the divisor of a mean. may_split: whether there may be two stages."""
+    """Return the Stages. count: the divisor of a mean. may_split: whether two are allowed."""
     rows, length = size_of(sides.kept), size_of(sides.reduced)
     layouts, numbers = numbered(
         [(*k, *r) for k, r in zip(sides.kept_strides, sides.reduced_strides, strict=True)]
@@ -127,13 +127,13 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
 
 
 def is_across(sides, largest):
-    """Whether rows are closer to each other in memory than the elements of a row."""
+    """Return whether rows are closer to each other in memory than the elements of a row."""
     row, element = sides.kept_strides[largest][-1], sides.reduced_strides[largest][-1]
     return row != 0 and size_of(sides.reduced) > 1 and abs(row) < abs(element)
 
 
 def _vectors(sides, kept, reduced, classes, numbers):
-    """Whether rows can be read four elements at a time."""
+    """Return whether rows can be read four elements at a time."""
     if len(sides.reduced) > 1 and sides.reduced[-1] % LANES:
         return False
     several = size_of(sides.kept) > 1
@@ -149,7 +149,7 @@ def _vectors(sides, kept, reduced, classes, numbers):
 
 
 def _shares(rows, length, width, across, inner):
-    """(threads of a team, parts of a row)."""
+    """Return (threads of a team, parts of a row)."""
     units = max(1, up(length, width))
     if across:
         beside = min(32, power_above(inner))  # rows that a warp's threads take side by side
@@ -169,7 +169,7 @@ def _shares(rows, length, width, across, inner):
 
 
 def _deep(rows, length, inner):
-    """Threads that share a row of parts, across: as many as have work.
+    """Return how many threads share a row of parts, across rows: as many as have work.
 
     Eight neighbouring rows fill a sector of memory, 32 bytes.
     """
@@ -181,13 +181,13 @@ def _deep(rows, length, inner):
 
 
 def _units(length, step, width, program):
-    """Accesses of a thread in flight at once."""
+    """Return how many accesses of a thread are in flight at once."""
     most = 2 if width > 1 or operations(program) > LONG else 4
     return min(most, power_above(max(1, length // step)))
 
 
 def _scratch_dtype(program, how, kinds):
-    """The dtype of partial results."""
+    """Return the dtype of partial results."""
     real = real_type(program, kinds)
     kind = accumulator(how, formula_kind(program, kinds, real), kinds[-1], real).kind
     return {"b": bool_, "i": int64, "f": by_name("float64" if real == "F8" else "float32")}[kind]

@@ -1,4 +1,4 @@
-"""What the passes of a row kernel read, and which values to keep in registers between them."""
+"""Analyse what the passes of a row kernel read, and what to keep in registers between them."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class RowPass(NamedTuple):
     Attributes:
         reductions: its row reductions; none in the last pass, which writes the outputs.
         inputs: names of the inputs whose elements it reads.
-        first_kept: values that it computes for later passes.
+        first_kept: values that it is the first to compute, for later passes.
     """
 
     reductions: list
@@ -21,10 +21,10 @@ class RowPass(NamedTuple):
 
 
 def analysed(emitter, results, keeps):
-    """(RowPasses of formulas, names of the inputs that several of them read).
+    """Return (RowPasses of formulas, names of the inputs that several of them read).
 
     Args:
-        emitter: of the kernel.
+        emitter: the kernel's emitter.
         results: (formula, operand, mode) per output.
         keeps: whether values may be kept.
     """
@@ -48,7 +48,7 @@ def analysed(emitter, results, keeps):
 
 
 def _costly(emitter, roots):
-    """The outermost costly values that several passes need, in order of appearance."""
+    """Return the outermost costly values that several passes need, in order of appearance."""
     counts = {}
     for wanted in roots:
         for p in elements(wanted):
@@ -60,7 +60,7 @@ def _costly(emitter, roots):
 
 
 def words_kept(emitter, results):
-    """32-bit registers that a thread needs per element of a row that it keeps."""
+    """Count the 32-bit registers that a thread needs for each element of a row it keeps."""
     passes, kept_inputs = analysed(emitter, results, True)
     real = 2 if emitter.real == "F8" else 1
     words = sum(max(1, emitter.operands[n].kind.itemsize // 4) for n in kept_inputs)

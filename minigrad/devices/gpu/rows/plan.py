@@ -1,4 +1,4 @@
-"""How a row kernel is launched: how many threads share a row, and how much they keep of it."""
+"""The launch of a row kernel: how many threads share a row, and how much of it they keep."""
 
 from typing import NamedTuple
 
@@ -24,11 +24,11 @@ from minigrad.formulas.emitter import real_type
 
 REGISTERS = 48  # 32-bit registers of a thread for kept values
 MOST_KEPT = 32  # elements of a row that a thread keeps
-LARGEST_TEAM = 512  # so that a thread may have 128 registers
-MANY = 2048  # rows from which a part of a warp takes a row of up to 1,024 elements
-NARROW = 128  # columns up to which it does in any case
-ROWS_EACH = 8  # least rows that a team sums, if there are enough
-MOST_TEAMS = 4096  # of a launch that sums over rows: each writes a row of partial sums
+LARGEST_TEAM = 512  # so that a thread can have 128 registers
+MANY = 2048  # rows from which part of a warp takes a row of up to 1,024 elements
+NARROW = 128  # columns up to which it does so in any case
+ROWS_EACH = 8  # fewest rows that a team sums, if there are enough
+MOST_TEAMS = 4096  # in a launch that sums over rows: each writes a row of partial sums
 
 
 class RowCall(NamedTuple):
@@ -39,7 +39,7 @@ class RowCall(NamedTuple):
 
 
 def _shares(rows, columns, width, words):
-    """(threads of a team, accesses of each thread in a row; 0: the row is too long to be kept)."""
+    """Return (threads of a team, accesses per thread and row; 0: the row is too long to keep)."""
     units = max(1, up(columns, width))
     most = min(MOST_KEPT, REGISTERS // max(1, words)) // width
     if units <= 32 * most and (rows >= MANY or columns <= NARROW):
@@ -53,9 +53,9 @@ def _shares(rows, columns, width, words):
 
 
 def plan(program, modes, operands, shape, alias):
-    """The RowCall of a program; None where there is nothing to do.
+    """Return the RowCall of a program; None if there is nothing to do.
 
-    alias: whether an output may be an input.
+    alias: whether an output may share memory with an input.
     """
     leading, columns = shape[:-1], shape[-1]
     first_output = len(operands) - len(modes)
@@ -68,7 +68,7 @@ def plan(program, modes, operands, shape, alias):
     dims, steps = dims or [1], steps or [[0] * len(strides)]
     rows = size_of(dims)
     by_array = zip(*steps, strict=True) if arrays else ()
-    full = [  # an array without elements counts as moving: it is not read ahead
+    full = [  # an array without elements counts as moving, so that it is not read ahead
         (*row, s[-1] if x.size else 1)
         for row, s, (_, x) in zip(by_array, strides, arrays, strict=True)
     ]
@@ -115,7 +115,7 @@ def plan(program, modes, operands, shape, alias):
 
 
 def _vectors(form, rows, columns, layouts, arrays, numbers):
-    """Whether rows can be read and written four elements at a time."""
+    """Return whether rows can be read and written four elements at a time."""
     if columns % LANES or not columns:
         return False
     moving = [x for (_, x), n in zip(arrays, numbers, strict=True) if form.columns[n]]

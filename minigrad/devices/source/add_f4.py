@@ -1,13 +1,13 @@
-"""Float32 rows that are added to by index, in long sums by way of float64; see gather.py."""
+"""Add to float32 rows by index, in long sums by way of float64; see gather.py."""
 
 # pyright: reportUndefinedVariable=false
 
 
 @exact_jit
 def is_crowded(index, m):
-    """Whether some target may take more than SUMMED of m rows: False is certain.
+    """Return whether some target may take more than SUMMED of m rows: False is certain.
 
-    Targets whose numbers end in the same bits are counted together.
+    Targets whose numbers end in the same bits share a count.
     """
     if m <= SUMMED:
         return False
@@ -24,7 +24,7 @@ def is_crowded(index, m):
 
 @exact_jit
 def place_of(owners, k, size):
-    """Where target k stands in a table of a power of two of places; -1 marks one that is free."""
+    """Return target k's place in a table of `size` places, a power of two; -1 marks a free one."""
     place = k & (size - 1)
     while owners[place] != k and owners[place] != -1:
         place = (place + 1) & (size - 1)
@@ -33,11 +33,11 @@ def place_of(owners, k, size):
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, size, start, stop):
-    """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float32.
+    """Add source[o, i] to out[o, index[i]] for targets start to stop - 1, float32.
 
-    After SUMMED rows a target's sum is added to its row of float64 `totals` and begins again with
-    0. scratch, not needed for up to SUMMED rows, holds the totals (size, r), the target of each of
-    them (int64), and for each target its count of rows (int32). size: a power of two.
+    After SUMMED rows a target's sum is added to its row of float64 `totals` and restarts at 0.
+    scratch, not needed for up to SUMMED rows, holds the totals (size, r), the target of each
+    (int64), and each target's count of rows (int32). size: a power of two.
     """
     source, index, out = f4_at(source_at), i8_at(index_at), f4_at(out_at)
     if not is_crowded(index, m):

@@ -1,11 +1,11 @@
-"""The order of the elements of each row of x (rows, n)."""
+"""Sort the places of the elements of each row of x (rows, n)."""
 
 # pyright: reportUndefinedVariable=false
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8)")
 def argsort_T(x_at, out_at, other_at, n, start, stop):
-    """out = for rows start to stop - 1 the places of their elements in ascending order, NaN last.
+    """Write the places that sort rows start to stop - 1 in ascending order, NaN last, to out.
 
     A stable merge sort; other: memory for as many places as out.
     """

@@ -1,4 +1,4 @@
-"""C = A B (+ bias) through the BLAS that NumPy has loaded, called by symbol.
+"""Compute C = A B (+ bias) with the BLAS that NumPy has loaded, called by symbol.
 
 The symbol is resolved at link time, so the machine code can be cached. Matrices are row-major with
 a leading dimension, or transposed. Needs sums.py.
@@ -14,12 +14,12 @@ GEMM = types.ExternalFunction(
     ),
 )  # fmt: skip
 ROW_MAJOR, PLAIN, TRANSPOSED = I4(101), I4(111), I4(112)
-PIECE = 4096  # products that BLAS adds up by itself, in long sums of which all fit on the stack
+PIECE = 4096  # products that BLAS adds up by itself, in long sums whose C fits on the stack
 
 
 @inline_jit
 def long_product(left, right, m, n, k, a, lda, b, ldb, beta, c, ldc):
-    """As GEMM of float32, alpha 1: sums of pieces are added in float64. C has at most COLUMNS."""
+    """Run GEMM of float32, alpha 1, adding sums of pieces in float64. C has at most COLUMNS."""
     parts, totals, out = columns_f4(), columns_f8(), f4_at(c)
     for e in range(m * n):
         totals[e] = F8(0)
@@ -40,7 +40,7 @@ def long_product(left, right, m, n, k, a, lda, b, ldb, beta, c, ldc):
 
 @jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def gemm_T(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, bias, batch, step_a, step_b, step_c):
-    """Addresses of A (m, k), B (k, n), C (m, n); ta, tb: stored transposed.
+    """Multiply A (m, k) by B (k, n) into C (m, n), all addresses; ta, tb: stored transposed.
 
     bias: the address of (n,), 0 for none, or -1 to add to what C holds.
     """

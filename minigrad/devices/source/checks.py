@@ -3,7 +3,7 @@
 
 @jit("i8(i8,i8,i8,i8)")
 def first_outside_i8(at, n, low, high):
-    """The index of the first of n int64 values that is not in [low, high], or -1."""
+    """Return the index of the first of n int64 values that is not in [low, high], or -1."""
     values = i8_at(at)
     bad = 0
     for i in range(n):

@@ -1,11 +1,11 @@
-"""Clipping: norms of many gradients, and their scaling, in one call each. T: their type."""
+"""Clip gradients: norms of many, and their scaling, in one call each. T: their type."""
 
 # pyright: reportUndefinedVariable=false
 
 
 @lazy("void(i8,i8,i8)")
 def squares_T(table_at, rows, sums_at):
-    """sums[r] = sum of squares of array r, in float64. Rows of the table: (address, elements)."""
+    """Set sums[r] to array r's sum of squares, in float64. Table rows: (address, elements)."""
     table, sums = i8_at(table_at), f8_at(sums_at)
     for r in range(rows):
         x, total = T_at(table[2 * r]), F8(0)
@@ -16,7 +16,7 @@ def squares_T(table_at, rows, sums_at):
 
 @lazy("void(i8,i8,i8)")
 def scale_T(table_at, rows, factors_at):
-    """Multiplies array r by factors[r]. Rows of the table: (address, elements)."""
+    """Multiply array r by factors[r]. Table rows: (address, elements)."""
     table, factors = i8_at(table_at), f8_at(factors_at)
     for r in range(rows):
         x, factor = T_at(table[2 * r]), T(factors[r])

@@ -1,6 +1,6 @@
 """The calling thread's mode for subnormal numbers: bits of the processor's control register.
 
-For x86-64 alone. Flush to zero is for results, denormals are zero for operands.
+Only for x86-64. Flush-to-zero affects results, denormals-are-zero affects operands.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -11,7 +11,7 @@ FLUSH = I8(0x8040)
 
 
 def _control_register(name):
-    """Access to the register of SSE, through a word in memory."""
+    """Return an intrinsic that accesses the SSE register through a word in memory."""
 
     @intrinsic
     def access(typing, word):
@@ -34,11 +34,11 @@ write = _control_register("llvm.x86.sse.ldmxcsr")
 
 @jit("i8()")
 def get_mode():
-    """The two bits."""
+    """Return the two bits."""
     return I8(read(I4(0))) & FLUSH
 
 
 @jit("void(i8)")
 def set_mode(bits):
-    """Sets the two bits, and no other."""
+    """Set the two bits and no others."""
     write(I4((I8(read(I4(0))) & ~FLUSH) | (bits & FLUSH)))

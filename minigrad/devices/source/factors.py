@@ -1,4 +1,4 @@
-"""Factors of a matrix and what is solved with them, in float64; the CPU and GPUs share this text.
+"""Factor matrices and solve with the factors, in float64; the CPU and GPUs share this text.
 
 Matrices lie in C order from element `at` of their array on.
 """
@@ -8,7 +8,7 @@ Matrices lie in C order from element `at` of their array on.
 
 @exact_jit
 def reflected(w, at, rows, columns, j, x, x_at, k, c):
-    """Applies the reflection that column j of w keeps to column c of x (rows, k)."""
+    """Apply the reflection stored in column j of w to column c of x (rows, k)."""
     total = x[x_at + j * k + c]
     for i in range(j + 1, rows):
         total += w[at + i * columns + j] * x[x_at + i * k + c]
@@ -20,7 +20,7 @@ def reflected(w, at, rows, columns, j, x, x_at, k, c):
 
 @exact_jit
 def triangulate(w, at, rows, columns):
-    """w (rows + 1, columns), rows >= columns: of the first rows Q R by reflections.
+    """Factor the first rows of w (rows + 1, columns), rows >= columns, as Q R by reflections.
 
     Householder, "Unitary triangularization of a nonsymmetric matrix" (1958). R stands above the
     diagonal and has its own diagonal in the last row. The reflections are 1 - t v v^T with v_j = 1:
@@ -47,7 +47,7 @@ def triangulate(w, at, rows, columns):
 
 @exact_jit
 def least_squares(w, at, rest, rest_at, x, x_at, rows, columns, k):
-    """x (columns, k): R x = Q^T rest, of rest (rows, k), which is overwritten; w triangulated."""
+    """Solve R x = Q^T rest for x (columns, k); overwrite rest (rows, k); w is triangulated."""
     for c in range(k):
         for j in range(columns):
             reflected(w, at, rows, columns, j, rest, rest_at, k, c)
@@ -61,7 +61,7 @@ def least_squares(w, at, rest, rest_at, x, x_at, rows, columns, k):
 
 @exact_jit
 def smallest_solution(w, at, b, b_at, x, x_at, rows, columns, k):
-    """x (rows, k) = Q R^-T b of b (columns, k): the shortest x with w^T x = b; w triangulated."""
+    """Set x (rows, k) to Q R^-T b, the shortest x with w^T x = b (columns, k); w triangulated."""
     for c in range(k):
         for j in range(rows):
             x[x_at + j * k + c] = F8(0.0)
@@ -76,7 +76,7 @@ def smallest_solution(w, at, b, b_at, x, x_at, rows, columns, k):
 
 @exact_jit
 def solve_one(a, b, x, w, rest, batch, m, n, k):
-    """x of matrix `batch`: see `Device.solve`."""
+    """Solve for x of matrix `batch`: see `Device.solve`."""
     a_at, b_at, x_at = batch * m * n, batch * m * k, batch * n * k
     rows, columns = max(m, n), min(m, n)
     at = batch * (rows + 1) * columns
@@ -94,7 +94,7 @@ def solve_one(a, b, x, w, rest, batch, m, n, k):
 
 @exact_jit
 def cholesky_one(a, out, batch, n):
-    """out of matrix `batch`, by rows: see `Device.cholesky`."""
+    """Compute out of matrix `batch`, by rows: see `Device.cholesky`."""
     at = batch * n * n
     for i in range(n):
         for j in range(n):

@@ -1,6 +1,6 @@
-"""Rows that are picked, added to and overwritten by index; rows that are joined.
+"""Gather, add to and overwrite rows by index; join rows.
 
-x is (outer, n, r), the picked rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
+x is (outer, n, r), the gathered rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
 C order. T: the integer of an element's size for copies, its type for sums and indices.
 """
 
@@ -11,7 +11,7 @@ _MOVE = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 @lazy(_MOVE)
 def gather_T(x_at, index_at, out_at, outer, n, m, r, start, stop):
-    """out[o, i] = x[o, index[i]] for i from start to stop - 1."""
+    """Set out[o, i] = x[o, index[i]] for i from start to stop - 1."""
     x, index, out = T_at(x_at), i8_at(index_at), T_at(out_at)
     for o in range(outer):
         for i in range(start, stop):
@@ -22,7 +22,7 @@ def gather_T(x_at, index_at, out_at, outer, n, m, r, start, stop):
 
 @lazy(_MOVE)
 def put_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """out[o, index[i]] = source[o, i] for targets from start to stop - 1; the last i wins."""
+    """Set out[o, index[i]] = source[o, i] for targets start to stop - 1; the last i wins."""
     source, index, out = T_at(source_at), i8_at(index_at), T_at(out_at)
     for o in range(outer):
         for i in range(m):
@@ -32,13 +32,13 @@ def put_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
                     out[(o * n + k) * r + j] = source[(o * m + i) * r + j]
 
 
-# Sums are made in the order of i, for any ranges of targets: no two threads write the same row, and
-# the result is the same for any number of threads.
+# Sums run in the order of i, for any ranges of targets: no two threads write the same row, and the
+# result is the same for any number of threads.
 
 
 @lazy(_MOVE)
 def add_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """out[o, index[i]] += source[o, i] for targets from start to stop - 1; integers wrap around.
+    """Add source[o, i] to out[o, index[i]] for targets start to stop - 1; integers wrap around.
 
     Float32 has add_f4.py.
     """
@@ -54,7 +54,7 @@ def add_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
 
 @lazy("void(i8,i8,i8,i8,i8)")
 def join_T(table_at, parts, out_at, outer, row):
-    """out[o] = part[o] of all parts, one after another; table: address, elements of a part[o]."""
+    """Join part[o] of all parts into out[o]; table: address, elements of a part[o]."""
     table, out, start = i8_at(table_at), T_at(out_at), 0
     for k in range(parts):
         part, n = T_at(table[2 * k]), table[2 * k + 1]
@@ -66,9 +66,9 @@ def join_T(table_at, parts, out_at, outer, row):
 
 @lazy("i8(i8,i8,i8,i8)")
 def wrap_T(index_at, out_at, count, n):
-    """out[i] = index[i], or n + index[i] if it is negative.
+    """Set out[i] to index[i], or to n + index[i] if it is negative.
 
-    Returns the first place whose index lies outside -n to n - 1, or -1.
+    Return the first place whose index lies outside -n to n - 1, or -1.
     """
     index, out = T_at(index_at), i8_at(out_at)
     for i in range(count):

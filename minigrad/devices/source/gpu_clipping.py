@@ -1,4 +1,4 @@
-"""Clipping on a GPU: parts of the work that the blocks of one gradient share.
+"""Clip gradients on a GPU: parts of the work that the blocks of one gradient share.
 
 `block` of `blocks` blocks works on this gradient of n elements; T is its type.
 """
@@ -8,7 +8,7 @@
 
 @exact_jit
 def squares(x, n, block, blocks, sums):
-    """sums[blockIdx.x] = the sum of squares of this block's elements."""
+    """Set sums[blockIdx.x] to the sum of squares of this block's elements."""
     warps = cuda.shared.array(8, T)
     total = T(0)
     for i in range(block * cuda.blockDim.x + cuda.threadIdx.x, n, blocks * cuda.blockDim.x):
@@ -28,6 +28,6 @@ def squares(x, n, block, blocks, sums):
 
 @exact_jit
 def scale(x, n, block, blocks, factor):
-    """x *= factor."""
+    """Multiply x by factor."""
     for i in range(block * cuda.blockDim.x + cuda.threadIdx.x, n, blocks * cuda.blockDim.x):
         x[i] *= factor

@@ -1,4 +1,4 @@
-"""Rounding to integers on a GPU, for which NumPy's functions do not compile. T: a float.
+"""Round to integers on a GPU, for which NumPy's functions do not compile. T: a float.
 
 Adding and subtracting 2^23 (2^52 for float64) rounds to an integer, ties to even; larger numbers
 are integers already.
@@ -11,7 +11,7 @@ WHOLE = T(2.0**23 if SIZE == 4 else 2.0**52)
 
 @exact_jit
 def round_T(x):
-    """The nearest integer, the even one of two."""
+    """Return the nearest integer; on a tie the even one."""
     a = abs(x)
     y = (a + WHOLE) - WHOLE
     y = -y if x < T(0.0) else y
@@ -20,12 +20,12 @@ def round_T(x):
 
 @exact_jit
 def floor_T(x):
-    """The largest integer that is not above x."""
+    """Return the largest integer that is not above x."""
     y = round_T(x)
     return y - T(1.0) if y > x else y
 
 
 @exact_jit
 def ceil_T(x):
-    """The smallest integer that is not below x; -0 between -1 and 0."""
+    """Return the smallest integer that is not below x; -0 between -1 and 0."""
     return -floor_T(-x)

@@ -5,23 +5,23 @@
 
 @exact_jit
 def first_row():
-    """The first row of this thread."""
+    """Return the first row of this thread."""
     return I8(cuda.blockIdx.x) * cuda.blockDim.y + cuda.threadIdx.y
 
 
 @exact_jit
 def step_of_rows():
-    """From one row of this thread to its next."""
+    """Return the step from one row of this thread to its next."""
     return I8(cuda.gridDim.x) * cuda.blockDim.y
 
 
 @exact_jit
 def first_along():
-    """The first element of this thread in each of its rows."""
+    """Return the first element of this thread in each of its rows."""
     return I8(cuda.blockIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
 
 
 @exact_jit
 def step_along():
-    """From one element of this thread to its next."""
+    """Return the step from one element of this thread to its next."""
     return I8(cuda.gridDim.y) * cuda.blockDim.x

@@ -18,7 +18,7 @@ I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
 
 
 def exact_jit(function):
-    """A device function: what kernels may call."""
+    """Mark a device function, which kernels may call."""
     return function
 
 

@@ -1,8 +1,8 @@
-"""The order of the elements of each row, by bitonic sorting: the same comparisons for any data.
+"""Sort the places of each row's elements bitonically: the same comparisons for any data.
 
-K. E. Batcher, "Sorting networks and their applications" (1968). A row's places, and further ones up
-to a power of two, are sorted in runs of 2, 4, 8, ... places that go up and down in turn; a step
-compares places that lie `distance` apart. T is the element type.
+K. E. Batcher, "Sorting networks and their applications" (1968). A row's places, padded to a power
+of two, are sorted in runs of 2, 4, 8, ... places that ascend and descend in turn; a step compares
+places that lie `distance` apart. T is the element type.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -10,8 +10,8 @@ compares places that lie `distance` apart. T is the element type.
 
 @exact_jit
 def comes_first(x, start, n, p, q):
-    """Whether place p of a row comes before place q: by value, NaN last, equal values by place."""
-    if p >= n or q >= n:  # places beyond the row come last
+    """Return whether place p of a row precedes q: by value, NaN last, equal values by place."""
+    if p >= n or q >= n:  # places past the row come last
         return p < q
     a, b = x[start + p], x[start + q]
     if a == b or (a != a and b != b):
@@ -21,14 +21,14 @@ def comes_first(x, start, n, p, q):
 
 @exact_jit
 def begin(order, count, width):
-    """order (rows, width) of `count` elements = the places of each row, as they come."""
+    """Fill order (rows, width), `count` elements, with the places of each row in their order."""
     for i in range(cuda.grid(1), count, cuda.gridsize(1)):
         order[i] = i % width
 
 
 @exact_jit
 def sort_step(x, order, rows, n, width, run, distance):
-    """One step, which sorts each pair of places at a distance of order (rows, width).
+    """Run one step: sort each pair of places at a distance in order (rows, width).
 
     x (rows, n); run: the length of the sorted runs that the step works towards.
     """

@@ -1,8 +1,8 @@
 """Windows over the last two axes of x (images, channels, h, w): as windows.py does on the CPU.
 
 See there for the names of sizes. Columns are (images, channels * kh * kw, oh * ow), with strides
-`image` and `row`. Threads share planes, or rows of columns, as gpu_rows.py says. Every element is
-written by one thread, which sums what belongs to it.
+`image` and `row`. Threads share planes, or rows of columns, as in gpu_rows.py. One thread writes
+each element and sums what belongs to it.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -10,7 +10,7 @@ written by one thread, which sums what belongs to it.
 
 @exact_jit
 def unfold(x, out, images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image):
-    """out = the windows of x as columns, 0 where they overhang; copies elements of a size."""
+    """Write the windows of x to out as columns, 0 where they overhang; copy elements of a size."""
     taps = c * kh * kw
     for line in range(first_row(), images * taps, step_of_rows()):
         n = line // taps
@@ -32,7 +32,7 @@ def unfold(x, out, images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row,
 
 @exact_jit
 def fold(columns, out, images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image):
-    """out = the sum of columns at the places they were unfolded from, in the order of ki and kj."""
+    """Sum columns into out at the places they were unfolded from, in the order of ki and kj."""
     for plane in range(first_row(), images * c, step_of_rows()):
         n = plane // c
         source = n * image + (plane - n * c) * kh * kw * row
@@ -54,7 +54,7 @@ def fold(columns, out, images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, 
 
 @exact_jit
 def largest(x, out, images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
-    """Where in the flattened x the first largest element of each window lies; NaN counts as it."""
+    """Write the place in the flattened x of each window's first largest element, or NaN, to out."""
     for plane in range(first_row(), images * c, step_of_rows()):
         for q in range(first_along(), oh * ow, step_along()):
             oi = I4(I4(q) // I4(ow))

@@ -13,22 +13,22 @@ from minigrad.devices.machine_code import kept_jit
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
 # Kernels compute what their text says, so that a fused kernel gives NaN, infinities and zeros where
-# the kernels give them that it stands for. LLVM may only leave out the rounding of a product to
-# which something is added (`contract`). It may not regroup products and sums (`reassoc`: 0 * x * x
-# would be NaN for a large x), estimate quotients (`arcp`: 1 / 0 would be NaN), forget the sign of
-# a zero (`nsz`). Sums over an array are `plus`: in the order of the text they are no vector code.
+# the kernels that it replaces give them. LLVM may only skip the rounding of a product to which
+# something is added (`contract`). It must not regroup products and sums (`reassoc`: 0 * x * x
+# would be NaN for a large x), estimate quotients (`arcp`: 1 / 0 would be NaN), or forget the sign
+# of a zero (`nsz`). Sums over an array use `plus`: in the text's order they are no vector code.
 FLAGS = {"contract"}
 
 
 def jit(signature):
-    """Compiled at once for one signature, kept beside this file, without the GIL."""
+    """Compile at once for one signature, without the GIL; keep the code beside this file."""
     return kept_jit(signature, nogil=True, error_model="numpy", fastmath=FLAGS)
 
 
 def general(function):
-    """Makes callers take its code for int64 where they pass a constant.
+    """Make callers of a function use its int64 code where they pass a constant.
 
-    Numba would compile it once more for each constant: types tell 2 from 3.
+    Numba would compile it again for each constant: its types tell 2 from 3.
     """
     template = function.get_call_template
 
@@ -76,7 +76,7 @@ restrict_jit = njit(
 
 
 def pointer_to(element):
-    """address -> typed pointer; p[i] is one load or store, with no bounds and no wrap-around."""
+    """Return address -> typed pointer; p[i] is one load or store, without bounds or wrap-around."""
 
     @intrinsic
     def at(typing, address):
@@ -94,7 +94,7 @@ u1_at, u4_at = pointer_to(types.uint8), pointer_to(types.uint32)
 
 
 def _reordered(instruction):
-    """An operation of floats that LLVM may reorder with others like it: for reductions."""
+    """Return an operation of floats that LLVM may reorder with others like it: for reductions."""
 
     @intrinsic
     def function(typing, a, b):

@@ -1,10 +1,10 @@
-"""Kernels that are compiled when they are first called: few programs need all of a file."""
+"""Compile kernels when they are first called, since few programs need all of a file."""
 
 # pyright: reportUndefinedVariable=false
 
 
 def lazy(signature):
-    """As `jit`, but compiled by `loader.source_kernel` when it is first wanted."""
+    """Do the same as `jit`, but let `loader.source_kernel` compile when it first needs it."""
 
     def decorate(function):
         kernel = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)(function)

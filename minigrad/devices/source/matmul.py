@@ -3,14 +3,14 @@
 C[i, j] = start + sum_p A[i, p] B[p, j]. Strides count elements; rows of B and C are contiguous.
 """
 
-PANEL = 256  # rows of B that are used for all of A before the next ones: they stay in the cache
+PANEL = 256  # rows of B to use for all of A before the next ones, so that they stay in the cache
 
 
 @jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def blocked_T(a_at, b_at, c_at, m, n, k, lda, inc_a, ldb, ldc, row_at):
-    """Four rows of C at a time: each loaded element of B is used four times.
+    """Compute four rows of C at a time, so that each loaded element of B is used four times.
 
-    row_at: the address of what each row of C starts from; 0: zeros; -1: what C holds.
+    row_at: the address of the row that each row of C starts from; 0: zeros; -1: what C holds.
     """
     a, b, c, row = T_at(a_at), T_at(b_at), T_at(c_at), T_at(row_at)
     for i in range(m):

@@ -1,4 +1,4 @@
-"""Powers of integers, by squaring, and their whole quotients.
+"""Compute powers of integers by squaring, and their whole quotients.
 
 Powers of floats are left to math.pow: e^(y ln x) as accurate as that, so that 3.0 ** 2 is 9, needs
 ln x in twice the precision, and was then hardly faster.
@@ -9,9 +9,9 @@ ln x in twice the precision, and was then hardly faster.
 
 @exact_jit
 def pow_i8(base, exponent):
-    """The power modulo 2^64; with a negative exponent the quotient 1 / base^|exponent|, cut to 0.
+    """Return the power modulo 2^64; for a negative exponent 1 / base^|exponent|, truncated.
 
-    That quotient is 1 for a base of 1, 1 or -1 for a base of -1, and 0 for every other, 0 included.
+    That quotient is 1 for base 1, 1 or -1 for base -1, and 0 for every other, including 0.
     """
     if exponent < I8(0):
         if base == I8(1):
@@ -30,7 +30,7 @@ def pow_i8(base, exponent):
 
 @exact_jit
 def floor_divide_i8(a, b):
-    """floor(a / b); 0 for b = 0, which callers refuse, and -a modulo 2^64 for b = -1."""
+    """Return floor(a / b); 0 for b = 0, which callers refuse; -a modulo 2^64 for b = -1."""
     if b == I8(0):
         return I8(0)
     if b == I8(-1):  # processors refuse -2^63 / -1
@@ -44,5 +44,5 @@ def floor_divide_i8(a, b):
 
 @exact_jit
 def remainder_i8(a, b):
-    """a - b floor(a / b), between 0 and b; 0 for b = 0."""
+    """Return a - b floor(a / b), between 0 and b; 0 for b = 0."""
     return a - b * floor_divide_i8(a, b) if b != I8(0) else I8(0)

@@ -1,11 +1,11 @@
-"""A matrix product of a compiled step, cut over its threads."""
+"""A matrix product of a compiled step, split among its threads."""
 
 # pyright: reportUndefinedVariable=false
 
 
 @step_jit
 def product_T(t, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
-    """The part of thread t of `count`: some of the batches, or of the rows or columns of C.
+    """Compute the part of thread t of `count`: some of the batches, or of C's rows or columns.
 
     more: -1 to add to what C holds, else 0. A batch without a stride in C is summed, and not split.
     """

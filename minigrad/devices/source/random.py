@@ -1,4 +1,4 @@
-"""Random numbers on the CPU: loops over the blocks of random_functions.py.
+"""Make random numbers on the CPU: loops over the blocks of random_functions.py.
 
 T: a float for uniform and normal numbers, int64 for integers, uint32 for bits.
 """
@@ -11,7 +11,7 @@ PER_BLOCK = I8(16 // SIZE)  # elements
 
 @inline_jit
 def fill(out, start, stop, block_of, counter, arguments):
-    """Elements [start, stop) of a call, made by block_of(counter + block, *arguments).
+    """Write elements [start, stop) of a call, made by block_of(counter + block, *arguments).
 
     First the whole blocks, in a loop that LLVM turns into vector code, then the edge: elements of
     the blocks that the range cuts at either end.
@@ -35,24 +35,24 @@ def fill(out, start, stop, block_of, counter, arguments):
 
 @lazy(_FILL)
 def random_bits_T(out_at, start, stop, key, counter):
-    """Words of 32 random bits, uint32."""
+    """Write words of 32 random bits, uint32."""
     fill(T_at(out_at), start, stop, words_of_block, counter, (key,))
 
 
 @lazy(_FILL)
 def random_uniform_T(out_at, start, stop, key, counter):
-    """Floats in [0, 1)."""
+    """Write floats in [0, 1)."""
     fill(T_at(out_at), start, stop, uniform_block_T, counter, (key,))
 
 
 @lazy(_FILL)
 def random_normal_T(out_at, start, stop, key, counter):
-    """Floats with mean 0 and variance 1."""
+    """Write floats with mean 0 and variance 1."""
     fill(T_at(out_at), start, stop, normal_block_T, counter, (key,))
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8)")
 def random_integers_T(out_at, start, stop, low, high, key, counter):
-    """Int64 from low to high - 1; high > low."""
+    """Write int64 from low to high - 1; high > low."""
     span = U8(high) - U8(low)
     fill(T_at(out_at), start, stop, integer_block_T, counter, (key, low, span))

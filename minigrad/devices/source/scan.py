@@ -1,8 +1,8 @@
-"""Along one axis of x (outer, n, inner) in C order: running sums, and the place of the extreme."""
+"""Running sums and argmax/argmin along one axis of x (outer, n, inner) in C order."""
 
 # pyright: reportUndefinedVariable=false
 
-# Sums run in this type, those of a few columns on the stack.
+# Sums run in this type; those of a few columns are on the stack.
 SUM, sums_on_stack = (I8, columns_i8) if T is I8 else (F8, columns_f8)
 ZERO = SUM(-0.0)  # to which -0 can be added
 _SCAN = "void(i8,i8,i8,i8,i8,i8,i8)"
@@ -10,7 +10,7 @@ _SCAN = "void(i8,i8,i8,i8,i8,i8,i8)"
 
 @lazy(_SCAN)
 def cumsum_T(x_at, out_at, outer, n, inner, start, stop):
-    """Columns start to stop - 1 of the inner axis. Sums of floats run in float64."""
+    """Sum columns start to stop - 1 of the inner axis. Float sums run in float64."""
     x, out, totals = T_at(x_at), T_at(out_at), sums_on_stack()
     for o in range(outer):
         if inner == 1 and start < stop:
@@ -33,7 +33,7 @@ def cumsum_T(x_at, out_at, outer, n, inner, start, stop):
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
 def arg_T(x_at, out_at, outer, n, inner, start, stop, is_max):
-    """out[o, j] = the first i of the largest (or smallest) x[o, i, j]; a NaN counts as it."""
+    """Set out[o, j] to the first i of the largest (or smallest) x[o, i, j], or of a NaN."""
     x, out = T_at(x_at), i8_at(out_at)
     for o in range(outer):
         for j in range(start, stop):

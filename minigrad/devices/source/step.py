@@ -1,8 +1,8 @@
-"""What the kernels of a compiled step share: barriers, ranges, sums of what threads have made.
+"""The parts that a compiled step's kernels share: barriers, ranges, sums of threads' results.
 
 Several threads run the same step side by side. Each takes its range of a kernel; where one reads
 what another has written, all meet at a barrier. They spin, since the wait is short, and after a
-while let other threads of the machine go first.
+while yield to other threads of the machine.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -12,15 +12,15 @@ SPINS = 4000  # about 20 microseconds
 
 
 def step_jit(function):
-    """For functions that only a step calls; one code for all sizes."""
+    """Compile a function that only a step calls; one code for all sizes."""
     wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
     return general(njit(error_model="numpy", fastmath=FLAGS, nogil=True, **wrappers)(function))
 
 
 def _of_two(name):
-    """A floating point intrinsic of two arguments for reductions, of which LLVM makes vectors.
+    """Return a floating-point intrinsic of two arguments for reductions, which LLVM vectorizes.
 
-    NaN wins. Which of 0 and -0 does is not said (`nsz`): to tell them apart takes twice the time.
+    NaN wins. Between 0 and -0 either may win (`nsz`): telling them apart takes twice the time.
     """
 
     @intrinsic
@@ -41,7 +41,7 @@ largest_of, smallest_of = _of_two("llvm.maximum"), _of_two("llvm.minimum")
 
 @intrinsic
 def choose(typing, condition, a, b):
-    """a if condition, else b: both are there already, so no branch is wanted."""
+    """Return a if condition, else b, without a branch: both are already computed."""
     common = typing.unify_types(a, b)
 
     def code(context, builder, signature, arguments):
@@ -54,7 +54,7 @@ def choose(typing, condition, a, b):
 
 @intrinsic
 def arrive(typing, address):
-    """Adds one to a counter that all threads see."""
+    """Add one to a counter that all threads see."""
 
     def code(context, builder, signature, arguments):
         word = ir.IntType(64)
@@ -66,7 +66,7 @@ def arrive(typing, address):
 
 @intrinsic
 def look(typing, address):
-    """What a counter that all threads see holds now."""
+    """Return the value of a counter that all threads see."""
 
     def code(context, builder, signature, arguments):
         word = ir.IntType(64)
@@ -78,7 +78,7 @@ def look(typing, address):
 
 @step_jit
 def meet(sync, count):
-    """Waits until `count` arrivals were counted at the address `sync`, this one included."""
+    """Wait until the counter at the address `sync` has `count` arrivals, including this one."""
     arrive(sync)
     spins = 0
     while look(sync) < count:
@@ -89,14 +89,14 @@ def meet(sync, count):
 
 @step_jit
 def first(extent, grain, t, T):
-    """Where the range of thread t of T begins: a multiple of grain, or the end."""
+    """Return where the range of thread t of T begins: a multiple of grain, or the end."""
     cut = (extent * t // T + grain - 1) // grain * grain
     return extent if t == T or cut > extent else cut
 
 
 @step_jit
 def total(parts, T, count):
-    """The sum of T partial sums (float64, a cache line apart), over a count."""
+    """Return the sum of T partial sums (float64, a cache line apart) divided by a count."""
     result = F8(0)
     for t in range(T):
         result += f8_at(parts)[8 * t]
@@ -105,7 +105,7 @@ def total(parts, T, count):
 
 @step_jit
 def add_columns(x, step, T, out, stride, n, count):
-    """out[j * stride] = the sum of x[t * step + j] over T threads t, over a count; j below n."""
+    """Set out[j * stride] to the sum of x[t * step + j] over threads t, over a count; j < n."""
     for j in range(n):
         value = x[j]
         for t in range(1, T):
@@ -116,7 +116,7 @@ def add_columns(x, step, T, out, stride, n, count):
 def _first_nonfinite(pointer_at):
     @step_jit
     def function(at, n):
-        """The first place of a NaN or an infinity, or -1."""
+        """Return the first place of a NaN or an infinity, or -1."""
         x = pointer_at(at)
         for j in range(n):
             rest = x[j] - x[j]

@@ -1,6 +1,6 @@
-"""Places for the sums of a few columns on the stack, and float64 sums within scratch memory.
+"""Space for the sums of a few columns on the stack, and float64 sums within scratch memory.
 
-A sum of many rows is made in blocks (`formulas/sums.py`): a block's in the kernel's type, those of
+A sum of many rows runs in blocks (`formulas/sums.py`): within a block in the kernel's type, over
 all blocks in float64. On the stack LLVM knows that nobody else has a pointer to them.
 """
 
@@ -12,7 +12,7 @@ SUMMED, COLUMNS = 512, 1024  # as BLOCK and COLUMNS of formulas/sums.py
 
 
 def _on_stack(element):
-    """() -> a pointer to COLUMNS elements, the same at every call within a function."""
+    """Return () -> pointer to COLUMNS elements, the same at every call within a function."""
 
     @intrinsic
     def columns(typing):
@@ -33,7 +33,7 @@ columns_i4, columns_i8 = _on_stack(types.int32), _on_stack(types.int64)
 
 @intrinsic
 def doubles_at(typing, pointer, place):
-    """The float64 that begin at an element of a float pointer."""
+    """Return a pointer to the float64 that begin at an element of a float pointer."""
 
     def code(context, builder, signature, arguments):
         at = builder.gep(arguments[0], [arguments[1]])
@@ -44,7 +44,7 @@ def doubles_at(typing, pointer, place):
 
 @intrinsic
 def address_of(typing, pointer):
-    """The address that a pointer holds."""
+    """Return the address that a pointer holds."""
 
     def code(context, builder, signature, arguments):
         return builder.ptrtoint(arguments[0], context.get_value_type(types.int64))

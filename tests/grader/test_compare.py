@@ -10,7 +10,7 @@ import pytest
 from minigrad.grader import tester as testers
 from minigrad.grader.compare import HUGE, agree, disagreements
 from minigrad.grader.folder import known_stems, load_lesson
-from minigrad.grader.gradients import check_gradients
+from minigrad.grader.gradients import TOLERANCE, check_gradients, directional
 from minigrad.grader.launcher import GraderError
 from minigrad.grader.live import LiveRunner
 from minigrad.grader.message import Failed
@@ -116,6 +116,16 @@ def test_gradients_that_are_no_numbers_fail(wrong):
     for _ in range(20):  # signs of the random direction decide whether sums are inf or nan
         with pytest.raises(Failed):
             check_gradients(t, (got,), np.sin, (x,), np.ones(4), names=("dx",), attempt="")
+
+
+def test_a_derivative_is_exact_where_the_function_bends_within_a_step():
+    random, dy = np.random.default_rng(0), np.ones(3)
+    for _ in range(20):
+        x = random.choice([-1.0, 1.0], 3) * random.uniform(0.003, 0.015, 3)
+        right = (1 - x * x.sum() / (x @ x)) / np.sqrt(x @ x)
+        v = random.standard_normal(3)
+        found = directional(lambda x: x / np.sqrt(x @ x), (x,), dy, (v,))
+        assert found == pytest.approx(right @ v, abs=TOLERANCE / 20)
 
 
 # ---- every exercise's own solution, with what it answers spoilt ------------------------------

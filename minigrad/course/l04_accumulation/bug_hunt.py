@@ -50,8 +50,8 @@ def diagnosis(t: Tester) -> None:
             "Compare the log with the gradients of the two losses, worked out by hand.",
             where=where,
         )
-    is_round = isinstance(when, int) and not isinstance(when, bool) and when >= 0
-    if who not in ("critic", "actor") or not is_round:
+    is_named = who in ("critic", "actor")
+    if not is_named or not isinstance(when, int) or isinstance(when, bool) or when < 0:
         t.fail("form", expected, show(bug), "First the form.", where=where)
     if who != RIGHT[0]:
         t.fail(

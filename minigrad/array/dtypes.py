@@ -1,5 +1,6 @@
 """The table of element types, and the rules for choosing one."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,20 +10,37 @@ from minigrad.errors import DTypeError
 
 
 class DType:
-    """An element type: its name, NumPy dtype, size in bytes, kind and index in tables.
+    """An element type: a row of TABLE, with all that the engine knows of it.
 
-    kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value. DTYPES has a row for
-    each. A new row alone is not enough: other files say what holds of single types by name, such as
-    `formulas/emitter.py` how kernels load and store them. `grep -rn uint8 minigrad` finds these.
+    Attributes:
+        index: its place in TABLE.
+        numpy, itemsize: NumPy's dtype and its bytes. Safetensors and DLPack get arrays of it.
+        kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value.
+        code: of the type that stores an element in kernels, as in the signature `f4* f4`.
+        text, pointer: what kernels call that type, `F4`, and a pointer to it, `f4_at`.
+        storage: NumPy's type of that name, which is also Numba's.
+        moved: the code of the ints as which copies move elements.
+        c: the type in C: `c_float` of ctypes.
+        arithmetic: the DType in which kernels compute with elements.
+        limits: the least and the largest finite value.
+        overflow: the float from which on a number rounds to infinity; of ints None.
     """
 
-    __slots__ = ("index", "is_float", "itemsize", "kind", "name", "numpy")
+    __slots__ = (
+        "arithmetic", "c", "code", "index", "is_float", "itemsize", "kind", "limits", "moved",
+        "name", "numpy", "overflow", "pointer", "storage", "text",
+    )  # fmt: skip
 
-    def __init__(self, name, index):
+    def __init__(self, index, name, code, arithmetic, c, precision=None):
         self.name, self.index, self.numpy = name, index, np.dtype(name)
         self.itemsize = self.numpy.itemsize
         self.kind = "i" if self.numpy.kind == "u" else self.numpy.kind
         self.is_float = self.kind == "f"
+        self.code, self.text, self.pointer = code, code.upper(), f"{code}_at"
+        self.storage, self.c = np.dtype(code).type, f"c_{c}"
+        self.moved = "u1" if self.itemsize == 1 else f"i{self.itemsize}"
+        self.arithmetic: Any = arithmetic
+        self.limits, self.overflow = _limits(self.numpy, precision)
 
     @property
     def dtype(self):
@@ -42,13 +60,30 @@ class DType:
         return (by_name, (self.name,))  # unpickling returns the one object of this name
 
 
-DTYPES = [
-    DType(name, index)
-    for index, name in enumerate(("float32", "float64", "int32", "int64", "uint8", "bool"))
-]
+def _limits(dtype, precision):
+    """((least, largest), overflow) of a NumPy dtype; see DType."""
+    if precision is not None:
+        digits, exponent = precision
+        largest = math.ldexp(1.0 - 2.0**-digits, exponent)
+        return (-largest, largest), largest + math.ldexp(0.5, exponent - digits)
+    bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize - (dtype.kind == "i")
+    return (-(1 << bits) if dtype.kind == "i" else 0, (1 << bits) - 1), None
+
+
+TABLE = (  # name, code, arithmetic, c; of floats (digits of the significand, exponent of 2)
+    ("float32", "f4", "float32", "float", (24, 128)),
+    ("float64", "f8", "float64", "double", (53, 1024)),
+    ("int32", "i4", "int64", "int32"),
+    ("int64", "i8", "int64", "int64"),
+    ("uint8", "u1", "int64", "uint8"),
+    ("bool", "u1", "bool", "bool"),
+)
+DTYPES = [DType(index, *row) for index, row in enumerate(TABLE)]
 float32, float64, int32, int64, uint8, bool_ = DTYPES
 _BY_NAME = {d.name: d for d in DTYPES}
 BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
+for _dtype in DTYPES:
+    _dtype.arithmetic = _BY_NAME[_dtype.arithmetic]
 
 
 def by_name(name):

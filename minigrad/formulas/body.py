@@ -253,7 +253,7 @@ class Body(Loops):
         for k, mode in enumerate(self.modes):  # all but float sums accumulate in the output
             if mode == "columns" and k not in self.columns:
                 t = self.targets[k]
-                start = start_value(*self.how_kind(k), self.real, t.kind.name)
+                start = start_value(*self.how_kind(k), self.real, t.kind)
                 self._store(self.heads(1, self._columns), t, start)
         deep = self._loop_rows(1, n)
         for level in range(1, self.depth + 1):

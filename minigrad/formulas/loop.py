@@ -8,16 +8,12 @@ over rows are kept, how sizes are written, how a maximum is found.
 
 from typing import Any, NamedTuple
 
+from minigrad.array.dtypes import int64
 from minigrad.formulas.emit import reductions
 from minigrad.formulas.emitter import TYPE_OF
 
 SUMS = ("sum", "mean")
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}
-LIMITS = {
-    "uint8": ("0", "255"),
-    "int32": ("-2147483648", "2147483647"),
-    "int64": ("-9223372036854775807 - 1", "9223372036854775807"),
-}
 
 
 def reduced_kind(how, kind):
@@ -47,8 +43,8 @@ def gathered(how, acc, value, kind):
     return combine(how, acc, value, kind)
 
 
-def start_value(how, kind, real, integer="int64"):
-    """Return a reduction's initial value. integer: the type in which ints are reduced."""
+def start_value(how, kind, real, integer=int64):
+    """Return a reduction's initial value. integer: the dtype in which ints are reduced."""
     if how in ("any", "all"):
         return START[how]
     if how in START:
@@ -57,7 +53,9 @@ def start_value(how, kind, real, integer="int64"):
         return f"{real}({'-' if how == 'max' else ''}math.inf)"
     if kind == "b":
         return "False" if how == "max" else "True"
-    return f"I8({LIMITS[integer][how == 'min']})"
+    start = integer.limits[how == "min"]
+    # Numba takes the digits of int64's least value for a uint64
+    return f"I8({start})" if start != int64.limits[0] else f"I8({start + 1} - 1)"
 
 
 def stored_as(text, dtype):

@@ -2,6 +2,7 @@
 
 import re
 
+from minigrad.array.dtypes import int64
 from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.loop import SUMS, Gathering, combine, reduced_kind, start_value, stored_as
 from minigrad.formulas.sums import BLOCK, COLUMNS, DENSE
@@ -121,7 +122,7 @@ class _Reduction(EagerKernel):
 
     def _output(self, base):
         kind, dtype = self.reduced_kind, self.dtype
-        small = dtype.name if kind == "i" and dtype.kind == "i" else "int64"
+        small = dtype if kind == "i" and dtype.kind == "i" else int64
         start = start_value(self.how, kind, self.emitter.real, small)
         self.line(self._over(base, "j"), f"{self.result} = {stored_as(start, dtype)}")
         deep = self._over(base, self.reduced)

@@ -56,7 +56,7 @@ def lower_triangle(rows, columns, device):
 
 def _far(scores):
     """A masked score: its exponential is 0, and unlike -inf it cannot lead to NaN."""
-    return float(np.finfo(scores.dtype.name).min)
+    return scores.dtype.limits[0]
 
 
 def probabilities(q, k, scale, mask):

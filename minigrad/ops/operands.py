@@ -7,7 +7,7 @@ import numpy as np
 
 from minigrad.arguments import Count, RunTimeNumber, is_run_number, real, short
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
+from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, int64, promote
 from minigrad.devices.backend import default_device, device_of
 from minigrad.errors import (
     ArgumentError,
@@ -281,7 +281,7 @@ def fitting_numbers(name, operands, dtype):
     """
     if dtype.is_float:
         return [as_float(name, x) if type(x) in INTS else x for x in operands]
-    low, high = limits(dtype if dtype.kind == "i" else int64)
+    low, high = (dtype if dtype.kind == "i" else int64).limits
     may_wrap = -low < 2**63  # int64 holds every int that a compiled step receives
     for x in operands:
         is_int = type(x) in INTS or (may_wrap and is_run_number(x) and isinstance(x, int))
@@ -313,24 +313,18 @@ def demand(flags, wanted, got=None, fix=None):
         raise ArgumentError(wanted, got, fix)
 
 
-def limits(dtype):
-    """The smallest and the largest value of an integer dtype."""
-    found = np.iinfo(dtype.numpy)
-    return int(found.min), int(found.max)
-
-
 def storable(name, number, dtype):
     """Raises if a dtype cannot hold a number, which conversion would silently change."""
     if dtype.is_float:
         size = abs(as_float(name, number))
-        if LARGEST[dtype] <= size < math.inf:
+        if dtype.overflow <= size < math.inf:
             raise DTypeError(
-                f"{name}: wanted numbers that {dtype} holds, to about {LARGEST[dtype]:.3g}",
+                f"{name}: wanted numbers that {dtype} holds, to about {dtype.overflow:.3g}",
                 f"{number}",
                 "dtype='float64' holds it",
             )
     elif dtype.kind == "i":
-        low, high = limits(dtype)
+        low, high = dtype.limits
         is_run_time = is_run_number(number) and isinstance(number, int)
         if is_run_time and low <= number <= high:  # checked again at each run
             return
@@ -351,10 +345,6 @@ def stored_number(name, number, dtype):
     if dtype.kind == "i" and not isinstance(number, int):
         return math.trunc(number.item() if isinstance(number, np.generic) else number)
     return bool(number) if dtype.kind == "b" else number
-
-
-# from here on a number rounds to infinity
-LARGEST = {float32: 2.0**128 - 2.0**103, float64: math.inf}
 
 
 def _meeting_place(one, other):

@@ -25,7 +25,6 @@ from minigrad.formulas.expression import (
 _x, _low, _high = map(symbol, ("x", "low", "high"))
 _within = logical_and(call("less_equal", _low, _x), call("less_equal", _x, _high))
 OUTSIDE = Program(["x", "low", "high"], [logical_not(_within)])
-LARGEST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 NOT_FINITE = Program(["x", "most"], [logical_not(call("less_equal", absolute(_x), symbol("most")))])
 
 
@@ -180,7 +179,7 @@ def _check(i, check):
     if a["what"] == "within":
         program, numbers = OUTSIDE, (int(a["low"]), int(a["high"]))
     else:
-        program, numbers = NOT_FINITE, (LARGEST[x.dtype.name],)
+        program, numbers = NOT_FINITE, (x.dtype.limits[1],)
 
     def run(device, at):
         out, axes = at.status(check), tuple(range(len(x.shape)))

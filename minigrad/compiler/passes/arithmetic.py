@@ -132,8 +132,8 @@ def stored(x, dtype):
         if dtype.is_float:
             return float(dtype.numpy.type(x))
         if kind_of(x) == "f":
-            limits = np.iinfo(dtype.numpy)
-            if not limits.min < x < limits.max:
+            low, high = dtype.limits
+            if not low < x < high:
                 return None
         return int(np.int64(x).astype(dtype.numpy))
 

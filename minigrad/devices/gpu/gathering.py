@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from minigrad.array.dtypes import int64
 from minigrad.devices.gpu.text import WARP, GpuEmitter
 from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import Operand
@@ -29,7 +30,7 @@ def accumulator(how: str, kind, dtype, real):
     if kind == "b":
         how = {"max": "any", "min": "all"}.get(how, how)
         return Accumulator(how, "b", "I4", f"I4({int(how == 'all')})")
-    start = start_value(how, kind, real, dtype.name if dtype.kind == "i" else "int64")
+    start = start_value(how, kind, real, dtype if dtype.kind == "i" else int64)
     return Accumulator(how, kind, real if kind == "f" else "I8", start)
 
 

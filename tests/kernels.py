@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from minigrad.array.dtypes import DTYPES
 from minigrad.cli.ahead import LIST
 from minigrad.course import executing
 from minigrad.course.percent import notebook_text
@@ -46,7 +47,7 @@ def run_lesson(stem, cache, course):
 def sources():
     """The text of each file of `devices/source/`, for each type -> its name."""
     names = [path.stem for path in Path(loader.__file__).with_name("source").glob("*.py")]
-    typed = itertools.product(names, set(loader.CODE.values()))
+    typed = itertools.product(names, {d.code for d in DTYPES})
     return {loader.source(name): name for name in [*names, *map(".".join, typed)]}
 
 

@@ -91,6 +91,7 @@ def by_name(name):
     return _BY_NAME[name]
 
 
+OF_KIND = {"b": bool_, "i": int64, "f": float32}  # of Python's bools, ints and floats
 # The dtypes of Python's numbers, and PyTorch's names where NumPy's codes differ or do not exist.
 SPELLINGS: dict[Any, DType] = {
     float: float32, "float": float32, int: int64, "int": int64, bool: bool_, "long": int64,
@@ -132,6 +133,12 @@ def as_dtype(dtype):
             else None,
         )
     return found
+
+
+def real_of(dtypes):
+    """Return the dtype in which a kernel over arrays of these computes floats: the widest."""
+    reals = [d.arithmetic for d in dtypes if d.is_float]
+    return max(reals, key=lambda d: d.itemsize) if reals else float32
 
 
 def promote(a, b):

@@ -39,9 +39,6 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "blas": ("sums",),
     "product": ("step", "blas.T"),
 }
-# The type codes over which a source file may be instantiated.
-CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
-MOVED = {1: "u1", 4: "i4", 8: "i8"}  # element size in bytes -> the type that copies use for it
 
 LONGEST_COMPILATION = 60.0  # seconds that a fork waits
 

@@ -4,7 +4,7 @@ A kernel takes addresses of arrays, scalars, sizes, then strides (in elements). 
 stride class (0, 1, other) is part of the text: LLVM vectorizes only for strides that it knows.
 """
 
-from minigrad.formulas.emitter import POINTER_OF, Emitter, Operand, real_type
+from minigrad.formulas.emitter import Emitter, Operand, real_type
 from minigrad.formulas.expression import substitute, symbol
 from minigrad.formulas.loop import Lines, Loops
 
@@ -58,7 +58,7 @@ class EagerKernel(KernelText, Loops):
                 self.argument(name, "f8" if kind == "f" else "i8")
             else:
                 self.argument(f"at_{name}")
-                self.line(1, f"{name} = {POINTER_OF[kind.name]}(at_{name})")
+                self.line(1, f"{name} = {kind.pointer}(at_{name})")
         for i in (*outer, inner, *more):
             self.argument(f"n_{i}")
         operands, left = [], iter(classes or ())
@@ -76,7 +76,7 @@ class EagerKernel(KernelText, Loops):
                 parts.append(last if innermost == 1 else f"{last} * {step(last, name)}")
             operands.append(Operand(name, kind, " + ".join(parts) or "0", innermost != 0))
         self.inputs, self.targets = operands[: len(names)], operands[len(names) :]
-        self.emitter = Emitter(operands, real_type(program, kinds))
+        self.emitter = Emitter(operands, real_type(program, kinds).text)
         self.formulas = renamed_outputs(program)
         self.block, self.is_wide, self.is_long = 0, False, False
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minigrad.array.dtypes import DType
+from minigrad.array.dtypes import DType, by_name, real_of
 from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression, symbol
 from minigrad.formulas.kinds import OWN, WHOLE, Kinds, result_kind
 
@@ -12,10 +12,6 @@ COMPARE = {
     "not_equal": "!=",
 }  # fmt: skip
 LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint"}
-TYPE_OF = {
-    "float32": "F4", "float64": "F8", "int32": "I4", "int64": "I8", "uint8": "U1", "bool": "U1",
-}  # fmt: skip
-POINTER_OF = {name: f"{text.lower()}_at" for name, text in TYPE_OF.items()}
 
 
 class Operand(NamedTuple):
@@ -32,9 +28,8 @@ class Operand(NamedTuple):
 
 
 def real_type(program, kinds):
-    """Return the type a kernel computes in: 'F8' if program.real or an array says so, or 'F4'."""
-    is_double = program.real == "F8" or any(getattr(k, "name", None) == "float64" for k in kinds)
-    return "F8" if is_double else "F4"
+    """Return the dtype a kernel computes in: program.real, or that of its arrays."""
+    return program.real or real_of(k for k in kinds if isinstance(k, DType))
 
 
 def is_below_maximum(e):
@@ -148,7 +143,7 @@ class Emitter:
             a, b = (self.value(x, kind) for x in args[1:])
             return f"{a} if {condition} else {b}"
         if op.startswith("as_"):
-            return self._as_stored(args[0], op[3:])
+            return self._as_stored(args[0], by_name(op[3:]))
         values = [self.value(a, kind) for a in args]
         if op in WHOLE and kind == "i":
             self.includes.add("powers")
@@ -176,12 +171,12 @@ class Emitter:
             return f"{LIBRARY[op]}({values[0]})" if kind == "f" else values[0]
         raise AssertionError(f"no code for {op}")
 
-    def _as_stored(self, e, name):
+    def _as_stored(self, e, dtype):
         """Return the text of e after a store to an array of a dtype and a load from it."""
-        if name == "bool":
+        own = dtype.text
+        if dtype.kind == "b":
             return self.value(e, "b")
-        own = TYPE_OF[name]
-        if name in ("float32", "float64"):
+        if dtype.is_float:
             text = f"{own}({self.value(e, 'f')})"
             return text if own == self.real else f"{self.real}({text})"
         text = self.value(e, "i" if self.kind(e) == "b" else None)
@@ -199,7 +194,7 @@ class Emitter:
         if kind.kind == "b":
             return f"{text} != U1(0)"
         wanted = self.real if kind.is_float else "I8"
-        return text if TYPE_OF[kind.name] == wanted else f"{wanted}({text})"
+        return text if kind.text == wanted else f"{wanted}({text})"
 
     def stored(self, e, dtype):
         """Return the text of e as an element of `dtype`."""
@@ -208,4 +203,4 @@ class Emitter:
         kind = self.kind(e)
         text = self.value(e, "f" if dtype.is_float else "i" if kind == "b" else None)
         have = self.real if dtype.is_float or kind == "f" else "I8"
-        return text if have == TYPE_OF[dtype.name] else f"{TYPE_OF[dtype.name]}({text})"
+        return text if have == dtype.text else f"{dtype.text}({text})"

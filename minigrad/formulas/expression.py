@@ -232,7 +232,7 @@ def substitute(e, mapping, cache):
 class Program:
     """Formulas over named inputs: what one kernel computes.
 
-    real: 'F8' to compute in float64 whatever the operands; None: the operands decide.
+    real: the dtype to compute in whatever the operands; None: the operands decide.
     Kernels are kept here per device and layout, so finding one again is a dict lookup.
     `entry` holds, by dtype index, the machine code for contiguous operands of that dtype;
     `entry_number` holds the code for two inputs, the second a float.

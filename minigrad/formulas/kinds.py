@@ -1,5 +1,6 @@
 """Kinds of values in a formula, 'f', 'i' or 'b': one rule for every kernel."""
 
+from minigrad.array.dtypes import by_name
 from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression
 
 OWN = {  # mathematics.py
@@ -26,7 +27,7 @@ def result_kind(op, kinds):
     if op in TRUTH:
         return "b"
     if op.startswith("as_"):
-        return {"bool": "b", "float32": "f", "float64": "f"}.get(op[3:], "i")
+        return by_name(op[3:]).kind
     if op == "column_of":
         return "i"
     if op in REAL_ONLY:
@@ -67,9 +68,7 @@ class Kinds:
 
     def as_stored(self, e, dtype, real):
         """The formula for e after a store to and a load from an array, in a kernel of `real`."""
-        kind = self.of(e)
-        if dtype.name == "float32" and real == "float64":
-            return Expression("as_float32", e)
-        if kind == dtype.kind and dtype.name in ("float32", "float64", "int64", "bool"):
+        computed = real if dtype.is_float else dtype.arithmetic
+        if self.of(e) == dtype.kind and dtype is computed:
             return e
         return Expression(f"as_{dtype.name}", e)

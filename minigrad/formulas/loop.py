@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import int64
 from minigrad.formulas.emit import reductions
-from minigrad.formulas.emitter import TYPE_OF
 
 SUMS = ("sum", "mean")
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}
@@ -62,7 +61,7 @@ def stored_as(text, dtype):
     """Return the text of a value as an element of a dtype."""
     if dtype.kind == "b":
         return f"U1(1) if ({text}) else U1(0)"
-    return f"{TYPE_OF[dtype.name]}({text})"
+    return f"{dtype.text}({text})"
 
 
 class Gathering(NamedTuple):

@@ -108,8 +108,7 @@ def loop_text(loop, is_cut=True):
         column = body.index(sizes, name, nest.column_steps, k, body.column_names)
         text = " + ".join(x for x in (row, column) if x) or "0"
         operands[place] = Operand(name, place[0].dtype, text, bool(column))
-    real = "F8" if loop.real == "float64" else "F4"
-    emitter = LoopEmitter(operands.values(), real, kinds, body.flat_column())
+    emitter = LoopEmitter(operands.values(), loop.real.text, kinds, body.flat_column())
     lines = body.emit(emitter, [operands.get(t) for t in targets])
     partials = [f"a{k}" for what, k, _, _ in body.partial if what == "all"]
     arguments = [*(o.name for o in operands.values()), *partials]

@@ -2,7 +2,6 @@
 
 from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.emit import elements, reductions
-from minigrad.formulas.emitter import TYPE_OF
 from minigrad.formulas.kinds import OWN
 from minigrad.formulas.loop import Gathering
 
@@ -42,7 +41,7 @@ class _RowKernel(EagerKernel):
         """All of the kernel."""
         deep, rows = 1, ("i", "0", "n_i")
         sums = [
-            f"{t.name}[{t.index}] = {TYPE_OF[t.kind.name]}(0)"
+            f"{t.name}[{t.index}] = {t.kind.text}(0)"
             for t, mode in zip(self.targets, self.modes, strict=True)
             if mode == "columns"
         ]
@@ -68,7 +67,7 @@ class _RowKernel(EagerKernel):
         reduced = set(elements(e.args[0] for e in reductions(self.formulas, depth)))
         kept = {}
         for e, t, mode in zip(self.formulas, self.targets, self.modes, strict=True):
-            if mode == "store" and TYPE_OF[t.kind.name] == self.emitter.real:
+            if mode == "store" and t.kind.text == self.emitter.real:
                 costly = (p for p in elements([e]) if p.op in OWN and p in reduced)
                 first = next(filter(self.emitter.varies, costly), None)
                 if first is not None:

@@ -8,7 +8,7 @@ for every element, in the parameter's dtype.
 import functools
 
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.formulas.emitter import TYPE_OF, Operand
+from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import (
     Expression,
     Program,
@@ -120,7 +120,7 @@ class Update:
         arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
         operands = [Operand(name, dtype, "i", True) for name in arrays]
         operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
-        emitter, targets = emitter_of(operands, TYPE_OF[dtype.name]), [arrays[0], *arrays[2:]]
+        emitter, targets = emitter_of(operands, dtype.text), [arrays[0], *arrays[2:]]
         values = [emitter.stored(e, dtype) for e in self.program.outputs]
         stores = [f"{x}[i] = {v}" for x, v in zip(targets, values, strict=True)]
         return arrays, emitter, stores

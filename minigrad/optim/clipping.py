@@ -14,7 +14,7 @@ from minigrad.arguments import flag, number, several
 from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, float64
 from minigrad.devices.backend import default_device, device_named, device_of, values
-from minigrad.devices.loader import CODE, source_kernel
+from minigrad.devices.loader import source_kernel
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
@@ -191,7 +191,7 @@ def _call(which, gradients, numbers):
         row[1].append(a.size)
     for dtype, (ks, addresses) in rows.items():
         table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
-        kernel = source_kernel("clipping", which, CODE[dtype.name])
+        kernel = source_kernel("clipping", which, dtype.code)
         kernel(table.buffer_info()[0], len(ks), some.buffer_info()[0])
         if len(ks) == len(numbers):
             numbers[:] = some

@@ -7,7 +7,6 @@ from minigrad.compiler.cpu.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.fuse.epilogue import rows_of_block, tile_text
 from minigrad.compiler.program.program import Value
 from minigrad.devices.cpu.blas import plan as product_plan
-from minigrad.formulas.emitter import POINTER_OF, TYPE_OF
 
 
 class Address(NamedTuple):
@@ -64,11 +63,11 @@ class Writer:
         kernel, holes = call.kernel, Holes(first)
         self.includes |= set(kernel.includes)
         for value, offset in kernel.pointers:
-            holes.add(f"{POINTER_OF[value.dtype.name]}({{}})", self.address(value, offset))
+            holes.add(f"{value.dtype.pointer}({{}})", self.address(value, offset))
         for partial in call.partials:
             holes.add("f8_at({} + 64 * t)", self.address(partial))
         if call.scratch is not None:
-            at, pointer = self.address(call.scratch), POINTER_OF[call.scratch.dtype.name]
+            at, pointer = self.address(call.scratch), call.scratch.dtype.pointer
             if call.is_cut:
                 step = self._scratch_step(call) * call.scratch.dtype.itemsize
                 holes.add(f"{pointer}({{}} + {{}} * t)", at, step)
@@ -82,10 +81,9 @@ class Writer:
         """Return the Invocation of a product in blocks of rows, each followed by its epilogue."""
         item, kernel = call.item, call.kernel
         (m, n, k, lda, ldb, ldc, ta, tb), _, ((i, j, o),) = plan
-        kind = TYPE_OF[item.out.dtype.name].lower()
-        self.includes.add(f"product.{kind}")
+        self.includes.add(f"product.{item.out.dtype.code}")
         name = self._name(kernel.text)
-        tile = tile_text(kernel, name, kind, 1 if kernel.extent == m else n)
+        tile = tile_text(kernel, name, item.out.dtype, 1 if kernel.extent == m else n)
         tile = self.tiles.setdefault(tile, f"tile{len(self.tiles)}")
         holes = Holes()
         for x, offset in ((item.a, i), (item.b, j), (item.out, o)):
@@ -107,7 +105,7 @@ class Writer:
         for what, k, slot, count in call.kernel.partial:
             o, holes = call.item.outputs[k], Holes()
             if what == "all":
-                kind, pointer = TYPE_OF[o.value.dtype.name], POINTER_OF[o.value.dtype.name]
+                kind, pointer = o.value.dtype.text, o.value.dtype.pointer
                 holes.add(f"{pointer}({{}})[0]", self.address(o.value, o.offset))
                 holes.add("{}", self.address(next(partials)))
                 holes.add("{}", count)
@@ -137,9 +135,9 @@ class Writer:
         sums: (byte offset of a thread's sums in its scratch, their dtype).
         """
         holes, (place, dtype) = Holes(), sums
-        pointer = POINTER_OF[call.scratch.dtype.name]
+        pointer = call.scratch.dtype.pointer
         step = self._scratch_step(call) * call.scratch.dtype.itemsize
-        holes.add(f"{POINTER_OF[dtype.name]}({{}})", Address(call.scratch, place))
+        holes.add(f"{dtype.pointer}({{}})", Address(call.scratch, place))
         holes.add("{}", step // dtype.itemsize)
         holes.texts.append("T")
         holes.add(f"{pointer}({{}})", out)
@@ -163,7 +161,7 @@ class Writer:
                 holes.add("{}", self.address(x.value, x.offset + o))
             for n in (*numbers, -1 if item.accumulate else 0, *inner):
                 holes.add("{}", n)
-            kind = TYPE_OF[out.dtype.name].lower()
+            kind = out.dtype.code
             self.includes.add(f"product.{kind}")
             text = f"product_{kind}({part}, {', '.join(holes.texts)})"
             found.append(Invocation(text, holes.values))

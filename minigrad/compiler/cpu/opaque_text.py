@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu import direct
-from minigrad.devices.loader import CODE, MOVED
 from minigrad.formulas.sums import scratch_to_add
 
 
@@ -70,17 +69,17 @@ def _gather(i, at):
     (x, index), (out,) = i.inputs, i.outputs
     (outer, n, r), m = x.shape, out.shape[1]
     before = [at(x), at(index), at(out), outer, n, m, r]
-    return _typed("gather", "gather", MOVED[out.dtype.itemsize], before, [], m)
+    return _typed("gather", "gather", out.dtype.moved, before, [], m)
 
 
 def _put(i, at):
     before, n = _to_targets(i, at)
-    return _typed("gather", "put", MOVED[i.outputs[0].dtype.itemsize], before, [], n)
+    return _typed("gather", "put", i.outputs[0].dtype.moved, before, [], n)
 
 
 def _add(i, at, own=None):
     before, n = _to_targets(i, at)
-    code = CODE[i.outputs[0].dtype.name]
+    code = i.outputs[0].dtype.code
     if code != "f4":
         return _typed("gather", "add", code, before, [], n)
     scratch = [own(0), _sums_by_index(i, own.parts)[1]] if own else [0, 0]
@@ -101,7 +100,7 @@ def _to_targets(i, at):
 def _wrap(i, at):
     (index,), (out,) = i.inputs, i.outputs
     before = [at(index), at(out), index.size, i.attributes["n"]]
-    return _typed("gather", "wrap", CODE[index.dtype.name], before, [], 0, is_check=True)
+    return _typed("gather", "wrap", index.dtype.code, before, [], 0, is_check=True)
 
 
 def _check(i, at):
@@ -109,7 +108,7 @@ def _check(i, at):
     if i.attributes["what"] == "within":
         before = [at(x), x.size, i.attributes["low"], i.attributes["high"]]
         return OpaqueText("first_outside_i8", before, [], 0, "checks", is_check=True)
-    name = f"first_nonfinite_{CODE[x.dtype.name]}"
+    name = f"first_nonfinite_{x.dtype.code}"
     return OpaqueText(name, [at(x), x.size], [], 0, "step", is_check=True)
 
 
@@ -120,7 +119,7 @@ def _along(name):
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
         more = [int(i.attributes["is_max"])] if name == "arg" else []
         before = [at(x), at(out), outer, n, inner]
-        return _typed("scan", name, CODE[x.dtype.name], before, more, inner)
+        return _typed("scan", name, x.dtype.code, before, more, inner)
 
     return writer
 
@@ -128,7 +127,7 @@ def _along(name):
 def _argsort(i, at):
     (x,), (out, other) = i.inputs, i.outputs
     before = [at(x), at(out), at(other), x.shape[1]]
-    return _typed("argsort", "argsort", CODE[x.dtype.name], before, [], x.shape[0])
+    return _typed("argsort", "argsort", x.dtype.code, before, [], x.shape[0])
 
 
 def _solve(i, at):
@@ -147,7 +146,7 @@ def _random(i, at):
     kind = i.attributes["kind"]
     limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
     more = [*limits, "seed", "counter"]  # the run's counter plus the instruction's own
-    code = CODE[out.dtype.name]
+    code = out.dtype.code
     return _typed("random", f"random_{kind}", code, [at(out)], more, out.size)
 
 
@@ -159,7 +158,7 @@ def _windows(name):
         if name != "largest":
             more = [images.shape[1], *more, columns.strides[1], columns.strides[0]]
         before, count = [at(source), at(out)], images.shape[0] * images.shape[1]
-        return _typed("windows", name, CODE[images.dtype.name], before, more, count)
+        return _typed("windows", name, images.dtype.code, before, more, count)
 
     return writer
 

@@ -6,7 +6,7 @@ per thread, and each small call goes to the thread with the least work.
 
 from typing import Any
 
-from minigrad.array.dtypes import by_name, float32, float64
+from minigrad.array.dtypes import float32, float64
 from minigrad.compiler.cpu.opaque_text import scratch_of, work_of
 from minigrad.compiler.fuse.inplace import rooted
 from minigrad.compiler.fuse.loop import Loop
@@ -122,7 +122,7 @@ def _give_scratch(call, n):
     kernel = call.kernel
     if kernel.scratch:
         size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
-        call.scratch = Value(TEMPORARY, by_name(kernel.real), size, name="scratch")
+        call.scratch = Value(TEMPORARY, kernel.real, size, name="scratch")
         call.writes.append(whole(call.scratch))
 
 

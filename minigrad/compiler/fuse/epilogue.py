@@ -64,14 +64,14 @@ def rows_of_block(n):
     return max(FEWEST, BLOCK // n // 16 * 16)
 
 
-def tile_text(kernel, kernel_name, kind, per_row):
+def tile_text(kernel, kernel_name, dtype, per_row):
     """Return the source of a function that multiplies in blocks, each followed by a kernel.
 
     per_row: elements of the kernel's range for each row of the product.
     """
     count = kernel.text[: kernel.text.index(":")].count(",") - 1  # without b and e
     more = [f"x{k}" for k in range(count)]
-    size = {"f4": 4, "f8": 8}[kind]
+    kind, size = dtype.code, dtype.itemsize
     arguments = ["a", "b", "c", "n", "k", "lda", "ldb", "ldc", "ta", "tb", "rows", *more]
     scale = "" if per_row == 1 else " * n"
     return f"""def {{name}}({", ".join(arguments)}, low, high):

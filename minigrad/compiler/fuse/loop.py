@@ -7,6 +7,7 @@ if nothing the piece writes is read at another element in the same pass.
 
 import copy
 
+from minigrad.array.dtypes import float32, real_of
 from minigrad.array.layout import size_of
 from minigrad.array.overlap import overlaps
 from minigrad.compiler.fuse.piece import PieceOutput
@@ -31,8 +32,8 @@ class Loop:
     def __init__(self, piece, limit=None):
         self.dims, self.rows, self.limit = piece.dims, piece.rows, limit
         self.loads, self.values, self.outputs, self.pieces = {}, {}, [], []
-        self.kinds, self.real = Kinds(), "float32"
-        self.is_integer = real_of(piece) is None
+        self.kinds, self.real = Kinds(), float32
+        self.is_integer = _real_of(piece) is None
         self.nodes = 0
         added = self.add(piece)
         assert added, f"a loop over {piece.instruction}"
@@ -142,15 +143,15 @@ class Loop:
                 values[place] = self.kinds.as_stored(e, o.value.dtype, self.real)
         self.nodes += len(cache)
         self.values, self.outputs = values, outputs
-        self.is_integer &= real_of(piece) is None
+        self.is_integer &= _real_of(piece) is None
         self.pieces.append(piece)
 
     def _real_with(self, piece):
         """Return the float type in which loop and piece compute, or None if they differ."""
-        real = real_of(piece)
+        real = _real_of(piece)
         if not self.pieces:
-            return real or "float32"
-        if real is None or real == self.real:
+            return real or float32
+        if real is None or real is self.real:
             return self.real
         return real if self.is_integer else None
 
@@ -272,15 +273,14 @@ def _meets(a, b, dims):
     return a[0] is b[0] and overlaps((dims, a[2], a[1]), (dims, b[2], b[1]))
 
 
-def real_of(piece):
-    """Return the float type in which a piece computes on its own, or None if it has none."""
+def _real_of(piece):
+    """Return the dtype in which a piece computes floats on its own, or None if it has none."""
     values = [x[0].value for x in piece.inputs.values() if isinstance(x, tuple)]
-    names = {v.dtype.name for v in (*values, *(o.value for o in piece.outputs))}
-    for name in ("float64", "float32"):
-        if name in names:
-            return name
+    dtypes = [v.dtype for v in (*values, *(o.value for o in piece.outputs))]
+    if any(d.is_float for d in dtypes):
+        return real_of(dtypes)
     numbers = [x for x in piece.inputs.values() if not isinstance(x, tuple)]
     formulas = walk([o.formula for o in piece.outputs])
     numbers += [e.args[0] for e in formulas if e.op == "constant"]
     is_real = any(isinstance(x, float) for x in numbers) or any(e.op in REAL_ONLY for e in formulas)
-    return "float32" if is_real else None
+    return float32 if is_real else None

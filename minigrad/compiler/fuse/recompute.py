@@ -34,7 +34,7 @@ def _replace(items, t, loop, key, source, output):
     maker = items[source]
     if maker.dims != loop.dims or (output.offset, output.strides) != key[1:]:
         return
-    if output.formula.depth or output.value.dtype.name != loop.real or maker.real != loop.real:
+    if output.formula.depth or output.value.dtype is not loop.real or maker.real is not loop.real:
         return
     if cost([output.formula]) > CHEAP:
         return

@@ -12,7 +12,7 @@ from minigrad.compiler.program.items import conflict
 from minigrad.compiler.program.program import Ref
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.text import GpuEmitter
-from minigrad.formulas.emitter import TYPE_OF, Operand
+from minigrad.formulas.emitter import Operand
 
 MANY = 8  # Loops per launch
 SMALL = 1 << 16  # elements of a Loop: a larger one should run early, once its gradient is complete
@@ -102,7 +102,7 @@ class BundlePart:
             varies = any(strides) or loop.size == 1  # size 1: only the writing thread reads
             operands.append(Operand(e.args[0], value.dtype, "i" if varies else "0", varies))
             self.refs.append(Ref(value, loop.dims, strides, offset))
-        emitter = GpuEmitter(operands, TYPE_OF[loop.real])
+        emitter = GpuEmitter(operands, loop.real.text)
         stores = [
             f"o{k}[i] = {emitter.stored(o.formula, o.value.dtype)}"
             for k, o in enumerate(loop.outputs)
@@ -118,7 +118,7 @@ class BundlePart:
             f"        i = I4(i + blocks * {THREADS})",
         ]
         self.text = "@exact_jit\n" + "\n".join(lines) + "\n"
-        self.kinds = [f"{TYPE_OF[r.dtype.name].lower()}*" for r in self.refs]
+        self.kinds = [f"{r.dtype.code}*" for r in self.refs]
         self.includes, self.size = emitter.includes, loop.size
 
 

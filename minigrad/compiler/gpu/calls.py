@@ -12,7 +12,6 @@ from minigrad.compiler.gpu.bundle import THREADS, Bundle, BundlePart, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Ref
-from minigrad.formulas.emitter import TYPE_OF
 from minigrad.formulas.expression import (
     Program,
     absolute,
@@ -58,7 +57,7 @@ def call_of(item, check=0):
 def _program(loop):
     """Return (Program of a Loop's formulas, places of its inputs in order)."""
     loads, formulas = loop.used_loads(), [o.formula for o in loop.outputs]
-    return Program([e.args[0] for e in loads.values()], formulas, TYPE_OF[loop.real]), list(loads)
+    return Program([e.args[0] for e in loads.values()], formulas, loop.real), list(loads)
 
 
 def _by_elements(loop):

@@ -8,7 +8,6 @@ turns -0.0 into 0.0; x + -0.0 goes. x * 0 stays as well: it is NaN for an infini
 
 import math
 
-from minigrad.array.dtypes import float32, int64
 from minigrad.compiler.passes.arithmetic import real_of, result
 from minigrad.compiler.program.program import Instruction, Ref
 from minigrad.formulas.expression import IDENTITY, Expression, Program, symbol, symbols_of
@@ -43,7 +42,7 @@ def simpler(i):
             kinds.declare(symbol(name), x.value.dtype)
         else:
             numbers[name] = x
-            kinds.declare(symbol(name), float32 if isinstance(x, float) else int64)
+            kinds.declare(symbol(name), "f" if isinstance(x, float) else "i")
     rewrite = _Rewrite(kinds, numbers, real_of(i.inputs, i.outputs))
     outputs = [rewrite(e) for e in program.outputs]
     used = set().union(*map(symbols_of, outputs))

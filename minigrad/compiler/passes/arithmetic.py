@@ -6,6 +6,7 @@ kernels: they are our own polynomials, and their results must not depend on the 
 
 import numpy as np
 
+from minigrad.array import dtypes
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import COMPARISONS
 from minigrad.formulas.kinds import result_kind
@@ -54,10 +55,8 @@ DONE = {
 
 def real_of(inputs, outputs):
     """Return the NumPy float type of a kernel over these operands."""
-    for x in (*inputs, *outputs):
-        if isinstance(x, Ref) and x.value.dtype.name == "float64":
-            return np.float64
-    return np.float32
+    found = (x.value.dtype for x in (*inputs, *outputs) if isinstance(x, Ref))
+    return dtypes.real_of(found).numpy.type
 
 
 def kind_of(x):
@@ -140,7 +139,7 @@ def stored(x, dtype):
 
 def filled(number, dtype):
     """Return what a Python number becomes when it fills an array; see `stored`."""
-    real = np.float64 if dtype.name == "float64" else np.float32
+    real = dtypes.real_of([dtype]).numpy.type
     with np.errstate(all="ignore"):
         return stored(as_input(number, real), dtype)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.array.array import Array
-from minigrad.array.dtypes import float32, float64, int64
+from minigrad.array.dtypes import int64, real_of
 from minigrad.array.layout import size_of
 from minigrad.compiler.program.program import (
     ARGUMENT,
@@ -201,7 +201,7 @@ class Trace(Device, Effects):
         if not any(type(x) is Number for x in inputs):
             return inputs
         found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
-        real = float64 if any(x.dtype is float64 for x in arrays) else float32
+        real = real_of(x.dtype for x in arrays)
         is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
         for x in inputs:
             if type(x) is not Number:

@@ -96,9 +96,9 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def gemm(dtype_name):
+def gemm(dtype):
     """Return the compiled gemm of a dtype, or None without BLAS symbols."""
-    return find_blas() and loader.source_kernel("blas", "gemm", loader.CODE[dtype_name])
+    return find_blas() and loader.source_kernel("blas", "gemm", dtype.code)
 
 
 def _matrix(shape, strides):
@@ -163,7 +163,7 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         own_matmul(a, b, out, contiguous, start)
         return
     dtype = out.dtype
-    function = gemm(dtype.name)
+    function = gemm(dtype)
     if function is None or not out.size or not a.shape[-1]:
         _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros or no change
         return
@@ -187,7 +187,7 @@ def bound_product(a, b, out, has_bias):
     Return None where `matmul` would not make exactly one BLAS call.
     """
     dtype = out.dtype
-    function = gemm(dtype.name) if dtype.is_float else None
+    function = gemm(dtype) if dtype.is_float else None
     if function is None or not out.size or not a.shape[-1]:
         return None
     how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)

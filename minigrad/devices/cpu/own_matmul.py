@@ -76,4 +76,4 @@ def _product(a, b, c, start):
         )
         for first, last in itertools.pairwise(cuts)
     ]
-    threads.run(loader.source_kernel("matmul", "blocked", loader.CODE[c.dtype.name]), calls)
+    threads.run(loader.source_kernel("matmul", "blocked", c.dtype.code), calls)

@@ -8,7 +8,7 @@ from minigrad.array.array import ndarray
 from minigrad.array.dtypes import float32, int64
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu import blas
-from minigrad.devices.loader import CODE, MOVED, source_kernel
+from minigrad.devices.loader import source_kernel
 from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.sums import scratch_to_add
@@ -27,7 +27,7 @@ class StructuralKernels(Device):
 
     def gather(self, x, index, out):
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
-        function = source_kernel("gather", "gather", MOVED[size])
+        function = source_kernel("gather", "gather", out.dtype.moved)
         if outer > m:  # few indices: split the outer axis
             calls = [
                 (
@@ -45,7 +45,7 @@ class StructuralKernels(Device):
 
     def scatter_add(self, source, index, out):
         if out.dtype is not float32:
-            function = source_kernel("gather", "add", CODE[out.dtype.name])
+            function = source_kernel("gather", "add", out.dtype.code)
             self._to_targets(function, source, index, out)
             return
         (outer, n, r), m = out.shape, source.shape[1]
@@ -64,12 +64,12 @@ class StructuralKernels(Device):
             return
         outer, each = size_of(out.shape[:axis]), size_of(out.shape[axis + 1 :])
         table = np.array([(x.address, x.shape[axis] * each) for x in parts])
-        function = source_kernel("gather", "join", MOVED[dtype.itemsize])
+        function = source_kernel("gather", "join", dtype.moved)
         row = out.shape[axis] * each
         function(table.ctypes.data, len(parts), out.address, outer, row)
 
     def put(self, source, index, out):
-        function = source_kernel("gather", "put", MOVED[out.dtype.itemsize])
+        function = source_kernel("gather", "put", out.dtype.moved)
         self._to_targets(function, source, index, out)
 
     def _to_targets(self, function, source, index, out):
@@ -78,7 +78,7 @@ class StructuralKernels(Device):
         threads.run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
 
     def wrap_index(self, index, n, out):
-        function = source_kernel("gather", "wrap", CODE[index.dtype.name])
+        function = source_kernel("gather", "wrap", index.dtype.code)
         return function(index.address, out.address, index.size, n)
 
     def nonzero(self, x):
@@ -97,7 +97,7 @@ class StructuralKernels(Device):
             return
         shape, size = x.shape, x.dtype.itemsize
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
-        function = source_kernel("scan", name, CODE[x.dtype.name])
+        function = source_kernel("scan", name, x.dtype.code)
         out_row = out.size // max(1, outer) * out.dtype.itemsize
         if outer > 1:
             calls = [
@@ -128,7 +128,7 @@ class StructuralKernels(Device):
         threads.run(source_kernel("linalg", "cholesky"), calls)
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        function = source_kernel("random", f"random_{kind}", CODE[array.dtype.name])
+        function = source_kernel("random", f"random_{kind}", array.dtype.code)
         more = (low, high) if kind == "integers" else ()
         calls = [
             (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
@@ -158,6 +158,6 @@ class StructuralKernels(Device):
         self._planes("largest", x, (x, out), window.sizes(x.shape), x.size)
 
     def _planes(self, name, images, operands, more, work):
-        function = source_kernel("windows", name, CODE[images.dtype.name])
+        function = source_kernel("windows", name, images.dtype.code)
         places, count = [x.address for x in operands], images.shape[0] * images.shape[1]
         threads.run(function, [(*places, a, b, *more) for a, b in ranges(count, work)])

@@ -11,7 +11,7 @@ import functools
 
 from minigrad.array.dtypes import float64
 from minigrad.devices import loader
-from minigrad.formulas.emitter import POINTER_OF, Emitter, Operand
+from minigrad.formulas.emitter import Emitter, Operand
 from minigrad.formulas.update import STEPS
 
 ROW = 8
@@ -28,7 +28,7 @@ def kernel(update, dtype):
 def update_text(update, dtype):
     """Return (source text, source files it needs) of the kernel of an Update."""
     arrays, emitter, stores = update.elements(Emitter, dtype)
-    real, pointer, size = emitter.real, POINTER_OF[dtype.name], dtype.itemsize
+    real, pointer, size = emitter.real, dtype.pointer, dtype.itemsize
     numbers = [f"n{k}" for k in range(len(update.numbers))]
     lines = [
         "@restrict_jit",

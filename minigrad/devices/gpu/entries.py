@@ -5,7 +5,6 @@ import functools
 
 from minigrad.devices import loader
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.devices.loader import CODE as CODE
 from minigrad.parsing import tree_of
 
 USES = {  # file -> the files it needs

@@ -4,9 +4,8 @@ from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, int32, int64
 from minigrad.array.layout import size_of
 from minigrad.devices import loader
-from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.gpu.entries import blocks_of, entry
 from minigrad.devices.gpu.table import GpuTable
-from minigrad.devices.loader import MOVED
 from minigrad.formulas.sums import MET
 
 THREADS, PIECE = 256, 2048  # BLOCK, and BLOCK * EACH, of source/gpu_scan.py
@@ -48,7 +47,7 @@ class StructuralKernels(GpuTable):
         (outer, n, r), m = x.shape, out.shape[1]
         if not out.size:
             return
-        code = MOVED[out.dtype.itemsize]
+        code = out.dtype.moved
         is_wide = r % 4 == 0 and all(a.address % 16 == 0 for a in (x, out))
         name = "gather_wide" if is_wide else "gather"
         blocks, threads = rows_of(outer * m, r // 4 if is_wide else r)
@@ -68,7 +67,7 @@ class StructuralKernels(GpuTable):
         if out.dtype is float32 and m > MET:
             self._add_shared(source, index, out, blocks, threads)
             return
-        kernel = entry("gpu_indexing", "scatter_add", CODE[out.dtype.name], "T*" + ROWS)
+        kernel = entry("gpu_indexing", "scatter_add", out.dtype.code, "T*" + ROWS)
         self.launch(kernel, blocks, threads, (source, index, out, outer, n, m, r))
 
     def _add_shared(self, source, index, out, blocks, threads):
@@ -99,9 +98,7 @@ class StructuralKernels(GpuTable):
         if not source.size:
             return
         blocks, threads = rows_of(outer * m, r)
-        kernel = entry(
-            "gpu_indexing", "put", MOVED[out.dtype.itemsize], "T* i8* i4* T*" + " i8" * 4
-        )
+        kernel = entry("gpu_indexing", "put", out.dtype.moved, "T* i8* i4* T*" + " i8" * 4)
         wins = self._last_of_equals(index, m, n)
         self.launch(kernel, blocks, threads, (source, index, wins, out, outer, n, m, r))
 
@@ -127,7 +124,7 @@ class StructuralKernels(GpuTable):
             return -1
         outside = self.empty((1,), int64)
         self.fill(outside, count)
-        kernel = entry("gpu_indexing", "wrap", CODE[index.dtype.name], "T* i8* i8* i8 i8")
+        kernel = entry("gpu_indexing", "wrap", index.dtype.code, "T* i8* i8* i8 i8")
         operands = (self.contiguous(index), out, outside, count, n)
         self.launch(kernel, blocks_of(count, THREADS), THREADS, operands)
         first = self.item(outside)
@@ -140,7 +137,7 @@ class StructuralKernels(GpuTable):
         self._cumsum(x, out, *split(x.shape, axis))
 
     def _cumsum(self, x, out, outer, n, inner):
-        code, sequences = CODE[out.dtype.name], outer * inner
+        code, sequences = out.dtype.code, outer * inner
         if by_columns(outer, n, inner):
             kernel = entry("gpu_scan", "cumsum_columns", code, "T* T* i8 i8 i8")
             self.launch(kernel, blocks_of(sequences, 64), 64, (x, out, outer, n, inner))
@@ -160,7 +157,7 @@ class StructuralKernels(GpuTable):
             return
         x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
         outer, n, inner = split(x.shape, axis)
-        code, sequences = CODE[x.dtype.name], outer * inner
+        code, sequences = x.dtype.code, outer * inner
         if by_columns(outer, n, inner):
             kernel = entry("gpu_scan", "arg_columns", code, "T* i8* i8 i8 i8 i8")
             operands = (x, out, outer, n, inner, int(is_max))
@@ -182,9 +179,9 @@ class StructuralKernels(GpuTable):
         rows, n = x.shape
         width = 1 << (n - 1).bit_length()
         order = self.empty((rows, width), int64)
-        kernel = entry("gpu_sort", "begin", CODE[x.dtype.name], "i8* i8 i8")
+        kernel = entry("gpu_sort", "begin", x.dtype.code, "i8* i8 i8")
         self.launch(kernel, blocks_of(order.size, THREADS), THREADS, (order, order.size, width))
-        kernel = entry("gpu_sort", "sort_step", CODE[x.dtype.name], "T* i8*" + " i8" * 5)
+        kernel = entry("gpu_sort", "sort_step", x.dtype.code, "T* i8*" + " i8" * 5)
         blocks, run = blocks_of(rows * width // 2, THREADS), 1
         while run < width:
             run, distance = run * 2, run
@@ -209,7 +206,7 @@ class StructuralKernels(GpuTable):
         n = x.size
         if not n:
             return self.empty((0,), int64)
-        x, code, pieces = self.contiguous(x), CODE[x.dtype.name], -(-n // PIECE)
+        x, code, pieces = self.contiguous(x), x.dtype.code, -(-n // PIECE)
         counts, before = self.empty((pieces,), int64), self.empty((pieces,), int64)
         kernel = entry("gpu_scan", "count_nonzero", code, "T* i8* i8")
         self.launch(kernel, pieces, THREADS, (x, counts, n))
@@ -224,7 +221,7 @@ class StructuralKernels(GpuTable):
         """Fill array; seed may be an Array (seed, number to add to counter): see gpu_random.py."""
         if not array.size:
             return
-        code, is_recorded = CODE[array.dtype.name], isinstance(seed, Array)
+        code, is_recorded = array.dtype.code, isinstance(seed, Array)
         more = (low, high) if kind == "integers" else (int(array.address % 16 == 0),)
         form = " ".join(["T*", *["i8"] * (1 + len(more)), "i8*" if is_recorded else "i8", "i8"])
         name = f"{kind}_later" if is_recorded else kind
@@ -235,21 +232,21 @@ class StructuralKernels(GpuTable):
     def unfold(self, x, out, window):
         sizes = (*x.shape[:2], *window.sizes(x.shape))
         taps = x.shape[1] * window.kernel[0] * window.kernel[1]
-        kernel = entry("gpu_windows", "unfold", MOVED[x.dtype.itemsize], "T* T*" + SIZES)
+        kernel = entry("gpu_windows", "unfold", x.dtype.moved, "T* T*" + SIZES)
         blocks, threads = rows_of(x.shape[0] * taps, sizes[4] * sizes[5])
         operands = (x, out, *sizes, out.strides[1], out.strides[0])
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def fold(self, columns, out, window):
         (n, c, h, w), sizes = out.shape, (*out.shape[:2], *window.sizes(out.shape))
-        kernel = entry("gpu_windows", "fold", CODE[out.dtype.name], "T* T*" + SIZES)
+        kernel = entry("gpu_windows", "fold", out.dtype.code, "T* T*" + SIZES)
         blocks, threads = rows_of(n * c, h * w)
         operands = (columns, out, *sizes, columns.strides[1], columns.strides[0])
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def largest(self, x, out, window):
         (n, c), sizes = x.shape[:2], (*x.shape[:2], *window.sizes(x.shape))
-        kernel = entry("gpu_windows", "largest", CODE[x.dtype.name], "T* i8*" + " i8" * 14)
+        kernel = entry("gpu_windows", "largest", x.dtype.code, "T* i8*" + " i8" * 14)
         blocks, threads = rows_of(n * c, sizes[4] * sizes[5])
         self._over_windows(kernel, blocks, threads, (x, out, *sizes), out)
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.formulas.codegen import KernelText, operand_names, renamed_outputs
 from minigrad.formulas.emitter import (
-    TYPE_OF,
     Emitter,
     Operand,
     is_below_maximum,
@@ -81,7 +80,7 @@ def inputs_read(outputs):
 
 def zero(dtype):
     """Return the text of a 0 of an Array's element type."""
-    return f"{TYPE_OF[dtype.name]}(0)"
+    return f"{dtype.text}(0)"
 
 
 class GpuText(KernelText):
@@ -99,7 +98,7 @@ class GpuText(KernelText):
 
     def __init__(self, program, form, place):
         super().__init__()
-        self.real, self.narrow = real_type(program, form.kinds), form.narrow
+        self.real, self.narrow = real_type(program, form.kinds).text, form.narrow
         self.word, self.index = ("i4", "I4") if self.narrow else ("i8", "I8")
         names, outs = operand_names(program, len(program.outputs))
         numbers, operands, self.layout = iter(form.layouts), [], {}
@@ -108,7 +107,7 @@ class GpuText(KernelText):
                 self.argument(name, self.real.lower() if kind == "f" else "i8")
                 operands.append(Operand(name, kind, None, False))
             else:
-                self.argument(name, f"{TYPE_OF[kind.name].lower()}*")
+                self.argument(name, f"{kind.code}*")
                 self.layout[name] = next(numbers)
                 operands.append(Operand(name, kind, *place(self.layout[name])))
         self.inputs, self.outputs = operands[: len(names)], operands[len(names) :]

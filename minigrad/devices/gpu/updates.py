@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from minigrad.array.dtypes import float64
 from minigrad.devices import loader
-from minigrad.devices.gpu.entries import CODE
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import GpuEmitter
@@ -48,7 +47,7 @@ CLIPPING = {
 @functools.cache
 def clipping_kernel(name, dtype):
     """Return the kernel of one of CLIPPING for arrays of a dtype; see `kernel`."""
-    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), CODE[dtype.name])
+    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), dtype.code)
 
 
 @functools.cache
@@ -70,7 +69,7 @@ def update_kernel(update, dtype):
     ]
     form = UpdateForm(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
     includes = tuple(sorted(emitter.includes))
-    return kernel("update", form, "\n".join(lines) + "\n", CODE[dtype.name], includes)
+    return kernel("update", form, "\n".join(lines) + "\n", dtype.code, includes)
 
 
 def kernel(name, form, text, code, includes=()):
@@ -170,7 +169,7 @@ class Updates(GpuTable):
 
     def _counted(self, update, dtype, rows, values):
         """Count a step; return an Array of each parameter's numbers that depend on the step."""
-        kernel, names = counting_kernel(update, CODE[dtype.name])
+        kernel, names = counting_kernel(update, dtype.code)
         factors = self.empty((MANY, len(update.of_steps)), dtype)
         steps = [row[3] for row in rows]
         steps += [steps[0]] * (MANY - len(rows))

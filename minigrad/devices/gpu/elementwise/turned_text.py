@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from minigrad.devices.gpu.elementwise.text import THREADS, ElementWriter
 from minigrad.devices.gpu.text import Space, zero
-from minigrad.formulas.emitter import TYPE_OF
 
 SIDE = 32  # rows and columns of a tile: a warp takes one of them
 COPIES = SIDE * SIDE // THREADS  # elements per thread in a tile
@@ -54,7 +53,7 @@ def _pitch(o):
 
 def _shared(o):
     """Return the line that declares an input's shared tile."""
-    return f"tile_{o.name} = cuda.shared.array({SIDE * _pitch(o)}, {TYPE_OF[o.kind.name]})"
+    return f"tile_{o.name} = cuda.shared.array({SIDE * _pitch(o)}, {o.kind.text})"
 
 
 def _deep(c):

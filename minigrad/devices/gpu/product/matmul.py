@@ -5,7 +5,7 @@ Results do not depend on the order in which blocks run.
 
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import expand_strides
-from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.gpu.entries import blocks_of, entry
 from minigrad.devices.gpu.product.matmul_plan import calls
 from minigrad.devices.gpu.product.matmul_text import BIAS
 from minigrad.devices.gpu.table import GpuTable
@@ -17,7 +17,7 @@ def add_splits(device, parts, added, out, splits, numbers=None):
     Without numbers out is one contiguous matrix, and nothing is added.
     """
     count = parts.size // splits
-    kernel = entry("gpu_matmul", "add_splits", CODE[out.dtype.name], "T* T* T*" + " i8" * 9)
+    kernel = entry("gpu_matmul", "add_splits", out.dtype.code, "T* T* T*" + " i8" * 9)
     numbers = numbers or (1, count, 1, 0, 0, 0, 0)
     operands = (parts, added, out, splits, count, *numbers)
     device.launch(kernel, blocks_of(count, 256), 256, operands)

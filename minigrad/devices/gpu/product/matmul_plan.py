@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import collapse, expand_strides, size_of
-from minigrad.devices.gpu.entries import CODE
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.product.matmul_text import (
     ACCUMULATE,
@@ -252,7 +251,7 @@ def _call(offsets, p, dtype, places, mode, bias_place):
     a_at, b_at, out_at = offsets
     return ProductCall(
         a_at, b_at, out_at, mode,
-        kernel=kernel(tile, CODE[dtype.name], how.whole),
+        kernel=kernel(tile, dtype.code, how.whole),
         grid=(tiles[0] * tiles[1], splits, count),
         threads=tile.threads,
         numbers=numbers,

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minigrad.array.array import Array
-from minigrad.array.dtypes import bool_, by_name, int64
+from minigrad.array.dtypes import OF_KIND
 from minigrad.array.layout import contiguous_strides, size_of
 from minigrad.devices.cpu.binding import kind_of, sides_of
 from minigrad.devices.gpu.binding import (
@@ -189,5 +189,5 @@ def _units(length, step, width, program):
 def _scratch_dtype(program, how, kinds):
     """Return the dtype of partial results."""
     real = real_type(program, kinds)
-    kind = accumulator(how, formula_kind(program, kinds, real), kinds[-1], real).kind
-    return {"b": bool_, "i": int64, "f": by_name("float64" if real == "F8" else "float32")}[kind]
+    kind = accumulator(how, formula_kind(program, kinds, real.text), kinds[-1], real.text).kind
+    return real if kind == "f" else OF_KIND[kind]

@@ -22,7 +22,6 @@ from minigrad.devices.gpu.text import (
     Space,
     inputs_read,
 )
-from minigrad.formulas.emitter import TYPE_OF
 from minigrad.formulas.loop import stored_as
 
 THREADS = 256
@@ -128,7 +127,7 @@ class _Writer:
     def _finished(self, total, dtype, gathered):
         """Return the text of the result, converted to an element of the output."""
         if gathered.kind == "b":
-            one = "U1" if dtype.kind == "b" else TYPE_OF[dtype.name]
+            one = dtype.text
             return f"{one}(1) if {total} != I4(0) else {one}(0)"
         if self.form.how == "mean":
             total = f"{total} / count"

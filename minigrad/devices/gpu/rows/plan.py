@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minigrad.array.array import Array
-from minigrad.array.dtypes import DType, by_name
+from minigrad.array.dtypes import DType
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices.cpu.binding import kind_of, stride_class
 from minigrad.devices.gpu.binding import (
@@ -75,7 +75,7 @@ def plan(program, modes, operands, shape, alias):
     layouts, numbers = numbered(full)
     lead = [x[:-1] for x in layouts]
     kinds = tuple(map(kind_of, operands))
-    real = by_name("float64" if real_type(program, kinds) == "F8" else "float32")
+    real = real_type(program, kinds)
     kinds = tuple(real if k in summed else kind for k, kind in enumerate(kinds))
     of_array = dict(zip([k for k, _ in arrays], numbers, strict=True))
     form = RowsForm(

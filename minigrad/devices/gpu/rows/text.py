@@ -14,7 +14,6 @@ from typing import NamedTuple
 from minigrad.devices.gpu.gathering import Accumulator, meet_warps, shuffled
 from minigrad.devices.gpu.rows.analysis import analysed
 from minigrad.devices.gpu.text import LANES, GpuText, Space
-from minigrad.formulas.emitter import TYPE_OF
 
 RUN = 64  # accesses of a thread along a row that go into one partial sum
 
@@ -208,7 +207,7 @@ class _Writer:
         names = self.kept_inputs
         for name in names:
             kind = self.emitter.operands[name].kind
-            self.array(f"kept_{name}", size, TYPE_OF[kind.name])
+            self.array(f"kept_{name}", size, kind.text)
             self.emitter.registers[name] = f"kept_{name}[e]"
 
         def write(indent):
@@ -234,7 +233,7 @@ class _Writer:
         near = self._near(used)
         for name in near:
             kind = emitter.operands[name].kind
-            self.array(f"near_{name}", LANES, TYPE_OF[kind.name])
+            self.array(f"near_{name}", LANES, kind.text)
             emitter.registers[name] = f"near_{name}[v]"
         emitter.start_pass()
         emitter.names.update(self.kept)
@@ -324,7 +323,7 @@ class _Writer:
                 if mode == "row":
                     rows.append(f"{o.name}[{o.index}] = {value}")
                 elif form.vector:
-                    self.array(f"near_{o.name}", LANES, TYPE_OF[o.kind.name])
+                    self.array(f"near_{o.name}", LANES, o.kind.text)
                     lines.append(f"near_{o.name}[v] = {value}")
                     four = ", ".join(f"near_{o.name}[{lane}]" for lane in range(LANES))
                     after.append(f"store4({o.name}, {o.index.replace(' + j', ' + c')}, {four})")

@@ -32,7 +32,8 @@ class DType:
     )  # fmt: skip
 
     def __init__(self, index, name, code, arithmetic, c, precision=None):
-        self.name, self.index, self.numpy = name, index, np.dtype(name)
+        self.name: str = name
+        self.index, self.numpy = index, np.dtype(name)
         self.itemsize = self.numpy.itemsize
         self.kind = "i" if self.numpy.kind == "u" else self.numpy.kind
         self.is_float = self.kind == "f"
@@ -80,10 +81,12 @@ TABLE = (  # name, code, arithmetic, c; of floats (digits of the significand, ex
 )
 DTYPES = [DType(index, *row) for index, row in enumerate(TABLE)]
 float32, float64, int32, int64, uint8, bool_ = DTYPES
-_BY_NAME = {d.name: d for d in DTYPES}
+_BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
 BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
 for _dtype in DTYPES:
     _dtype.arithmetic = _BY_NAME[_dtype.arithmetic]
+# What a word of a kernel's signature stands for: the elements of dtypes, and 32 bits.
+WORDS = {d.code: d.storage for d in DTYPES} | {"u4": np.uint32}
 
 
 def by_name(name):

@@ -15,7 +15,7 @@ from minigrad.arguments import (
     shown,
     whole,
 )
-from minigrad.array.dtypes import as_dtype, float32, float64, int64
+from minigrad.array.dtypes import SPELLINGS, as_dtype, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
@@ -221,7 +221,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
-        plain = {int: int64, Count: int64, float: float32}.get(value.__class__)
+        plain = int64 if value.__class__ is Count else SPELLINGS.get(value.__class__)
         dtype = own or plain or from_data("full", value)[1]
     value, given = stored_number("full", value, as_dtype(dtype)), value
     if not is_run_number(value):

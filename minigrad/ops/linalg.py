@@ -59,7 +59,8 @@ class LeastSquares(Structural):
         diagonal = factors.view(
             (count, columns), (factors.strides[0], 1), factors.offset + rows * columns
         )
-        low, high, flags = (device.empty((count,), t) for t in (float64, float64, bool_))
+        low, high = (device.empty((count,), float64) for _ in range(2))
+        flags = device.empty((count,), bool_)
         for how, out in (("min", low), ("max", high)):
             device.reduce(SIZE, how, (diagonal,), out, diagonal.shape, (1,))
         device.elementwise(HAS_FULL_RANK, (low, high, rows * TINY), (flags,))

@@ -7,7 +7,7 @@ import numpy as np
 
 from minigrad.arguments import Count, RunTimeNumber, is_run_number, real, short
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, int64, promote
+from minigrad.array.dtypes import BY_NUMPY, OF_KIND, as_dtype, bool_, float32, int64, promote
 from minigrad.devices.backend import default_device, device_of
 from minigrad.errors import (
     ArgumentError,
@@ -57,7 +57,7 @@ def made(name, make):
 
 
 INTS = int, Count
-OF_RANKS = bool_, int64, float32  # of Python's bools, ints and floats
+OF_RANKS = tuple(OF_KIND.values())
 RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
@@ -219,7 +219,7 @@ def check_storable(name, data, dtype):
 
 def of_run(number, near=None, dtype=None):
     """Return a 0-d Variable of a RunTimeNumber; `dtype`'s default follows it and `near`."""
-    found = float32 if isinstance(number, float) else int64
+    found = OF_KIND["f" if isinstance(number, float) else "i"]
     if isinstance(number, np.generic):
         found = BY_NUMPY[number.dtype]
     elif near is not None and found is float32 and near.dtype.is_float:

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from minigrad.array.array import Array, View
-from minigrad.array.dtypes import DTYPES, bool_, int64
+from minigrad.array.dtypes import DTYPES, int64
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
@@ -133,7 +133,7 @@ def _explored(op, args, attributes):
     ):
         return None
     out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
-    if int in map(type, operands) and not (out.dtype.is_float or out.dtype in (bool_, int64)):
+    if int in map(type, operands) and out.dtype.kind == "i" and out.dtype is not int64:
         return None  # this dtype may not hold the number: each call must ask
     if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
         return None  # an input returned as it is may be a View in one call, and not in the next

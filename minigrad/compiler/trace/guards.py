@@ -20,7 +20,7 @@ import numpy as np
 
 from minigrad.arguments import Count, short
 from minigrad.array.array import Array
-from minigrad.array.dtypes import DType
+from minigrad.array.dtypes import DTYPES, DType
 from minigrad.compiler.trace.donation import Donated, donated_error
 from minigrad.errors import TraceError
 from minigrad.ops.operands import InferenceVariable
@@ -29,7 +29,8 @@ from minigrad.tape.variable import Variable
 SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # equal values are one object
 EQUAL = (int, Count, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
-NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # a run may read them
+SIGNED = tuple(d.numpy.type for d in DTYPES if d.numpy.kind in "fi")
+NUMBERS = (int, float, *SIGNED)  # a run may read them
 SEEN = (*NUMBERS, bool)  # outside values that are guarded
 DEEPEST = 50  # levels of nested arguments
 

@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import RunTimeNumber
-from minigrad.array.dtypes import float32, float64, int64
+from minigrad.array.dtypes import int64
 from minigrad.compiler.trace.guards import is_plain, value_key
 from minigrad.devices.cpu.device import cpu
 from minigrad.errors import TraceError
 from minigrad.seams import seams
 
 KINDS = (int, float, np.floating, np.integer)  # not bool
-CELLS = {float32: ctypes.c_float, float64: ctypes.c_double, int64: ctypes.c_int64}
 SIGNS = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
     operator.floordiv: "//", operator.mod: "%", operator.pow: "**",
@@ -60,8 +59,8 @@ class NumberRow:
         found = self.cells.get(dtype)
         if found is None:
             # adopted memory counts as NumPy's, which may be written at any time: graphs keep copies
-            array = cpu.adopt(np.zeros((), dtype.numpy), dtype)
-            found = self.cells[dtype] = array, CELLS[dtype].from_address(array.address)
+            array, cell = cpu.adopt(np.zeros((), dtype.numpy), dtype), getattr(ctypes, dtype.c)
+            found = self.cells[dtype] = array, cell.from_address(array.address)
         return found
 
     def name(self):

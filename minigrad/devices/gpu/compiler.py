@@ -13,6 +13,7 @@ import threading
 import types as python_types
 from dataclasses import dataclass
 
+from minigrad.array.dtypes import WORDS
 from minigrad.devices.loader import LONGEST_COMPILATION, hold_over_forks
 from minigrad.devices.numba_errors import explained
 from minigrad.errors import KernelError, MissingLibraryError
@@ -136,14 +137,7 @@ def _target(capability):
 def numba_types(signature):
     """Return the argument types of a signature: one word each, `f4*` for a pointer."""
     types = names()["types"]
-    elements = {
-        "f4": types.float32,
-        "f8": types.float64,
-        "i4": types.int32,
-        "i8": types.int64,
-        "u1": types.uint8,
-        "u4": types.uint32,
-    }
+    elements = {word: getattr(types, kind.__name__) for word, kind in WORDS.items()}
     pointers = {f"{word}*": types.CPointer(element) for word, element in elements.items()}
     return [(elements | pointers)[word] for word in signature.split()]
 

@@ -2,21 +2,15 @@
 
 import os
 
-import numpy as np
-
 from minigrad import simt
 from minigrad.array.array import Array
+from minigrad.array.dtypes import WORDS
 from minigrad.devices import backend
 from minigrad.devices.gpu.device import Gpu
 from minigrad.memory.host import of_the_host
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 from minigrad.simt.machine.addresses import bytes_at
-
-TYPES = {
-    "f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64, "u1": np.uint8,
-    "u4": np.uint32,
-}  # fmt: skip
 
 
 class Simt(Gpu):
@@ -36,7 +30,7 @@ class Simt(Gpu):
     def launch(self, kernel, blocks, threads, operands, shared=0):
         buffers, arguments = {}, []
         for word, x in zip(kernel.signature.split(), operands, strict=True):
-            kind = TYPES[word.rstrip("*")]
+            kind = WORDS[word.rstrip("*")]
             if not isinstance(x, Array):
                 arguments.append(kind(x))
                 continue

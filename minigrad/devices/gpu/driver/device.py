@@ -7,6 +7,7 @@ queued on one stream and done later, in order; reading a value waits for it.
 
 import numpy as np
 
+from minigrad.array.dtypes import WORDS
 from minigrad.devices.gpu.device import Gpu
 from minigrad.devices.gpu.driver import cubins as cuda_cubins
 from minigrad.devices.gpu.driver.exchange import Exchange
@@ -15,7 +16,8 @@ from minigrad.devices.gpu.driver.transfer import Transfer
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
-CONVERT = {"f4": np.float32, "f8": float}  # converters of a launch's numbers; others: int
+# Converters of a launch's numbers; others are ints.
+CONVERT = {w: t for w, t in WORDS.items() if issubclass(t, np.floating)} | {"f8": float}
 
 
 class Cuda(Exchange, LibraryMatmul, Gpu):

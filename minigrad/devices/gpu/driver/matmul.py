@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from minigrad.arguments import short
-from minigrad.array.dtypes import float32
+from minigrad.array.dtypes import DTYPES, float32
 from minigrad.devices.cpu import blas
 from minigrad.devices.gpu.product.matmul import Matmul
 from minigrad.errors import ArgumentError, MissingLibraryError
@@ -54,7 +54,7 @@ class Cublas:
         self.library = library
         self.handle = library.create()
         library.set_stream(self.handle, stream)
-        numbers = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+        numbers = {d: getattr(ctypes, d.c) for d in DTYPES if d.is_float and d is d.arithmetic}
         self.kept = {d: (kind(0.0), kind(1.0)) for d, kind in numbers.items()}
         self.zero_one = {d: tuple(map(ctypes.addressof, pair)) for d, pair in self.kept.items()}
 
@@ -71,7 +71,7 @@ class Cublas:
             if dtype is float32
             else self.library.dgemm_strided_batched
         )
-        zero, one = self.zero_one[dtype.name]
+        zero, one = self.zero_one[dtype]
         a, b, c = addresses
         left, right = (b, ldb, step_b), (a, lda, step_a)
         result = (c, ldc, step_c, count)

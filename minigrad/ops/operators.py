@@ -19,7 +19,8 @@ def called_as(op, function):
     return function
 
 
-def _is_operand(b):
+def is_operand(b):
+    """Whether operators take a value; others may know what to do with a Variable."""
     return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
 
 
@@ -28,7 +29,7 @@ def operator(op, is_reflected=False):
 
     def otherwise(*operands):
         other = operands[0 if is_reflected else -1]
-        return op.otherwise(*operands) if _is_operand(other) else NotImplemented
+        return op.otherwise(*operands) if is_operand(other) else NotImplemented
 
     return called_as(op, fast_path(op, otherwise, "reflected" if is_reflected else "plain"))
 

@@ -44,6 +44,7 @@ from minigrad.ops.operands import as_variable, constant, operand, variables
 from minigrad.ops.operators import (
     called_as,
     function_of,
+    is_operand,
     logical_operator,
     operator,
     refused_operator,
@@ -237,6 +238,12 @@ def matmul(a, b):
     return linear.matmul(*variables("matmul", a, b))
 
 
+def _product(a, b):
+    """a @ b; foreign types that have __rmatmul__ are asked first, all others are explained."""
+    is_foreign = not is_operand(b) and hasattr(type(b), "__rmatmul__")
+    return NotImplemented if is_foreign else matmul(a, b)
+
+
 def cumsum(x, axis=None):
     """Running sum along an axis, or of flattened x.  (...), axis -> (...)."""
     x = as_variable(x, "cumsum")
@@ -375,7 +382,7 @@ def _install():
     Variable.__invert__ = logical_operator(comparison.LogicalNot, "~", fix)
     Variable.__round__ = _rounded
     product = linear.Matmul
-    Variable.__matmul__ = called_as(product, fast_path(product, matmul))
+    Variable.__matmul__ = called_as(product, fast_path(product, _product))
     Variable.__rmatmul__ = called_as(product, fast_path(product, matmul, "reflected"))
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item

@@ -450,6 +450,24 @@ def test_wrong_calls_are_explained_after_right_ones():
         x @ x
 
 
+def test_operators_ask_foreign_types_for_their_reflected_method():
+    class Foreign:
+        __rmatmul__ = __radd__ = __rmul__ = lambda self, other: ("asked", other)
+
+    class Silent:
+        def __rmatmul__(self, other):
+            return NotImplemented
+
+    x = mg.ones((2, 2))
+    for _ in range(4):
+        assert x @ x.T is not None
+        for y in (x @ Foreign(), x + Foreign(), x * Foreign()):
+            assert y == ("asked", x)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x @ Silent()
+        assert (x @ np.eye(2, dtype=np.float32)).tolist() == (x @ [[1.0, 0], [0, 1]]).tolist()
+
+
 def test_gradients_go_directly_into_flat_buffers_after_calls_too(monkeypatch):
     layer, x, asked = mg.nn.Linear(3, 2), mg.rand((4, 3)), []
     for _ in range(4):  # without a buffer these gradients have a route

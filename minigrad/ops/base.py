@@ -40,7 +40,7 @@ class Operation(Function):
     numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
     inputs: tuple = ()
     routes_ints = True  # False: forward looks at the values of ints, or converts them before
-    takes_numbers = is_plain = commutes = False
+    takes_numbers = is_plain = commutes = takes_list = False
     attributes: tuple = ()  # names of the arguments after the inputs
     defaults: tuple = ()  # of the last attributes
 

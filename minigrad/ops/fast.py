@@ -88,8 +88,16 @@ return y
 WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 
+MOST_ASKED = 3  # operands for which each answer has a branch of its own: these double
+
+
 def _edges(kinds, k=0, mask=0, edges=""):
     """The text that finds `mask` and `edges` of operands k and following, by asking each once."""
+    if len(kinds) > MOST_ASKED and "n" not in kinds:
+        asked = names("a", kinds)
+        bits = " | ".join([f"{a}._requires_grad << {k}" for k, a in enumerate(asked)])
+        found = "".join([f"{a}.node or {a} if {a}._requires_grad else None, " for a in asked])
+        return f"mask = {bits}\nif not mask:\n{indent(WITHOUT_NODE, '    ')}edges = ({found})\n"
     if k == len(kinds):
         return f"mask, edges = {mask}, ({edges})\n" if mask else WITHOUT_NODE
     without = _edges(kinds, k + 1, mask, f"{edges}None, ")
@@ -141,7 +149,8 @@ class Records(dict):
         if outline is None:
             plan = op.number_plan(mask) if "n" in self.kinds else op.plan(mask)
         else:
-            plan = op.plan(mask).of_route()
+            count = (len(self.kinds),) if op.takes_list else ()
+            plan = op.plan(mask, *count).of_route()
             is_uniform = op.takes_numbers and len({*outline}) == 1
             wanted = None if is_uniform else outline[:-1]
         save = _saver(self.kinds, plan.saved_index, outline is None)

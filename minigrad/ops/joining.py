@@ -22,9 +22,10 @@ from minigrad.ops.operands import (
     stored_number,
     variables,
 )
+from minigrad.ops.routes import by_route
 from minigrad.ops.shape import Clone
 from minigrad.ops.watching import announced
-from minigrad.tape.modes import SLOW, state
+from minigrad.tape.modes import SLOW, SPAN, note, state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled
 
@@ -40,14 +41,24 @@ class Concatenate(Operation):
 
     samples = [((2, 3), (2, 1)), ((2, 3), (2, 0)), ((3,),), ((2, 2, 2),) * 3]
     inputs = ("x",)
+    has_gradients = takes_list = True
 
     @classmethod
     def prepare(cls):
         cls.plans = {}
 
     @classmethod
-    def forward(cls, arrays, axis, is_new=False):
-        """A new Array."""
+    def plan(cls, mask, count):
+        """The plan for `count` inputs, of which those in the bit mask need gradients."""
+        found = cls.plans.get((mask, count))
+        if found is None:
+            found = cls.plans[mask, count] = ConcatenatePlan(mask, count)
+        return found
+
+    @classmethod
+    def forward(cls, *given):
+        """A new Array of Arrays, axis, is_new."""
+        *arrays, axis, is_new = given
         if is_new:
             arrays = [widened(x, axis) for x in arrays]
         dtype, total = arrays[0].dtype, 0
@@ -63,21 +74,29 @@ class Concatenate(Operation):
     @classmethod
     def apply(cls, xs, axis, is_new=False):
         """Runs the op on a list of Variables whose shapes fit; records it if needed."""
+        y = by_route(cls, xs, (axis, is_new))
+        return cls.slow_path(*xs, axis, is_new) if y is None else y
+
+    @classmethod
+    def slow_path(cls, *given):
+        """Runs the op on Variables, then axis and is_new."""
+        *xs, axis, is_new = given
         if state.path == SLOW:
             return announced(cls, xs, xs, (axis, is_new))
-        return cls.run(xs, xs, (axis, is_new))
+        y = cls.run(xs, xs, (axis, is_new))
+        if state.path == SPAN and y.node is not None:
+            note(y.node)
+        return y
 
     @classmethod
     def run(cls, args, variables, attributes):
         """forward and record."""
         check_operands(cls.name, variables)
-        out = cls.forward([v.array for v in variables], *attributes)
-        needs = tuple([v._requires_grad for v in variables])
-        if not state.recording or not out.dtype.is_float or True not in needs:
+        out = cls.forward(*[v.array for v in variables], *attributes)
+        mask = sum([1 << k for k, v in enumerate(variables) if v._requires_grad])
+        if not state.recording or not out.dtype.is_float or not mask:
             return Variable(out)
-        plan = cls.plans.get(needs)
-        if plan is None:
-            plan = cls.plans[needs] = ConcatenatePlan(needs)
+        plan = cls.plan(mask, len(variables))
         edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
         wanted = tuple([(v.array.shape, v.array.dtype) for v in variables])
         return Variable(out, Node(plan, edges, (), (), wanted, attributes), True)
@@ -92,11 +111,11 @@ def widened(x, axis):
 class ConcatenatePlan(Plan):
     """The gradient of each part is a slice of dy."""
 
-    name, saved_names = "concatenate", ()
+    name, saved_names, saved_index = "concatenate", (), ()
 
-    def __init__(self, needs):
-        self.needs = needs
-        self.input_names = tuple(f"x{k}" for k in range(len(needs)))
+    def __init__(self, mask, count):
+        self.needs = tuple([bool(mask >> k & 1) for k in range(count)])
+        self.input_names = tuple([f"x{k}" for k in range(count)])
 
     def backward(self, node, dy):
         """First order: Arrays."""

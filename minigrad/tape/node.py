@@ -63,6 +63,10 @@ class Plan:
         """The plan that leaves out the gradients of edges that are not in `live`, if it has one."""
         return self
 
+    def of_route(self):
+        """The plan of the nodes that one route makes, if it has one."""
+        return self
+
 
 class Node:
     """One recorded operation.

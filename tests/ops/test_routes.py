@@ -20,7 +20,7 @@ from tests.slow import slow_path
 OPS = {n: op for n, op in public_ops().items() if n not in RANDOM}
 # Operations that need more than programs and products: they take the slow path.
 LONG = {
-    "attention", "batch_norm", "cholesky_factor", "concatenate", "conv2d", "conv_input",
+    "attention", "batch_norm", "cholesky_factor", "conv2d", "conv_input",
     "conv_weight", "cross_entropy", "fold", "largest", "least_squares", "move", "order_of_rows",
     "pad", "setitem", "unfold",
 }  # fmt: skip
@@ -448,6 +448,20 @@ def test_wrong_calls_are_explained_after_right_ones():
             call_()
     with pytest.raises(ShapeError, match=r"test_routes\.py"):
         x @ x
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 20, 32, 33])
+def test_joining_many_is_joining_few(count):
+    op, more = OPS["concatenate"], (1,)
+    xs = [mg.rand((2, 1 + k % 3)).requires_grad_(k % 3 == 1) for k in range(count)]
+    xs[0] = mg.arange(4).reshape(2, 2)
+    for _ in range(2):
+        with slow_path():
+            expected = outcome(op, xs, more)
+        for _ in range(4):
+            assert outcome(op, xs, more) == expected
+        xs = [x.detach() for x in xs]
+    assert len(known(op)) == (count <= 32)
 
 
 def test_operators_ask_foreign_types_for_their_reflected_method():

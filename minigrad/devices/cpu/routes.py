@@ -16,6 +16,7 @@ from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.programs import BoundKernel, Programs
+from minigrad.devices.cpu.structural import StructuralKernels
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import Program, symbol
@@ -23,11 +24,14 @@ from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
 # functions of the device table that a route calls again: they return nothing
-CALLED = {"gather", "scatter_add", "put", "cumsum", "arg_reduce"}
-PRODUCT = Program((), [symbol("product")])  # stands in for a program, for a product's kernel
+CALLED = {"gather", "scatter_add", "put"}
+# functions that reach the recorder's own `run_small`, `copy` and `convert`
+FOLLOWED = {"cumsum", "arg_reduce", "join"}
+MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
+OTHER = Program((), [symbol("other")])  # stands in for a program, for kernels that are of none
 
 
-class Recorder(Programs):
+class Recorder(StructuralKernels, Programs):
     """A CPU device that records the calls it receives.
 
     names: the inputs of programs whose scalars are the function's own scalars, matched by position;
@@ -74,7 +78,14 @@ class Recorder(Programs):
             return
         self.has_product = True
         operands = (a, b, out) if bias is None else (a, b, bias, out)
-        self.launch(PRODUCT, BoundKernel(*bound, 0, None), operands)
+        self.launch(OTHER, BoundKernel(*bound, 0, None), operands)
+
+    def run_small(self, function, arrays, numbers):
+        self.launch(OTHER, BoundKernel(function, numbers, 0, None), arrays)
+
+    def join(self, parts, out, axis):
+        self.is_lost |= len(parts) > MOST_PARTS
+        Device.join(self, parts, out, axis)
 
     def share(self, x):
         out = cpu.share(x)
@@ -149,6 +160,7 @@ def _is_stated(name):
 for _name in {*dir(type(cpu)), "prepare_write"} - {
     *vars(Programs),
     *vars(Recorder),
+    *FOLLOWED,
     "name",
     "pool",
 }:

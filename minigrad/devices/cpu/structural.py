@@ -98,6 +98,9 @@ class StructuralKernels(Device):
         shape, size = x.shape, x.dtype.itemsize
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
         function = source_kernel("scan", name, x.dtype.code)
+        if x.size < SPLIT:
+            self.run_small(function, (x, out), (outer, n, inner, 0, inner, *more))
+            return
         out_row = out.size // max(1, outer) * out.dtype.itemsize
         if outer > 1:
             calls = [
@@ -112,6 +115,10 @@ class StructuralKernels(Device):
             places = (x.address, out.address, outer, n, inner)
             calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
         threads.run(function, calls)
+
+    def run_small(self, function, arrays, numbers):
+        """Run a kernel that is too small to split."""
+        function(*[x.address for x in arrays], *numbers)
 
     def argsort(self, x, out):
         ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")

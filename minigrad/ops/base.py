@@ -18,7 +18,7 @@ from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced, of_view
 from minigrad.seams import seams
 from minigrad.tape.function import Function
-from minigrad.tape.modes import SLOW, SPAN, note, state
+from minigrad.tape.modes import ANNOUNCED, SPAN, note, state
 from minigrad.tape.node import Node
 from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
@@ -175,7 +175,7 @@ class Elementwise(Operation, abstract=True):
         if not variables:
             args[0] = constant(args[0], cls.name)
             variables = [args[0]]
-        if state.path == SLOW:
+        if state.path in ANNOUNCED:
             return announced(cls, args, variables, ())
         y = cls.run(args, variables)
         if state.path == SPAN and y.node is not None:
@@ -318,7 +318,7 @@ class Structural(Operation, abstract=True):
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
-        if state.path == SLOW:
+        if state.path in ANNOUNCED:
             return announced(cls, variables, variables, args[count:])
         y = cls.run(variables, variables, args[count:])
         if state.path == SPAN and y.node is not None:

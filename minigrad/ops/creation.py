@@ -1,5 +1,6 @@
 """New Variables from data, constants, ranges and random numbers, on the default device."""
 
+import functools
 import math
 
 import numpy as np
@@ -21,6 +22,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfM
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
+from minigrad.ops.names import remembered
 from minigrad.ops.operands import (
     as_float,
     check_storable,
@@ -34,7 +36,7 @@ from minigrad.ops.operands import (
 from minigrad.ops.shape import shape_of
 from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
-from minigrad.tape.modes import SLOW, state
+from minigrad.tape.modes import ANNOUNCED, state
 from minigrad.tape.variable import Variable
 
 
@@ -66,7 +68,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     else:
         array = _from_data(data, dtype, device)
     out = _leaf("variable", array, requires_grad, name)
-    return announce("variable", out) if state.path == SLOW else out
+    return announce("variable", out) if state.path in ANNOUNCED else out
 
 
 def _leaf(where, array, requires_grad, name):
@@ -205,6 +207,7 @@ def _refuse_sizes(name, shape, dtype, value=None):
         )
 
 
+@functools.partial(remembered, form="")
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape.
@@ -229,9 +232,10 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, real(value) if array.dtype.is_float else value)
     out = _leaf("full", array, requires_grad, name)
-    return announce("full", out) if state.path == SLOW else out
+    return announce("full", out) if state.path in ANNOUNCED else out
 
 
+@functools.partial(remembered, form="")
 @teaching
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of zeros.  shape -> shape, float32 by default."""
@@ -239,6 +243,7 @@ def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
     return full(sizes_of("zeros", shape), 0.0, dtype, device, requires_grad, name)
 
 
+@functools.partial(remembered, form="")
 @teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of ones.  shape -> shape, float32 by default."""
@@ -246,6 +251,7 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     return full(sizes_of("ones", shape), 1.0, dtype, device, requires_grad, name)
 
 
+@remembered
 @teaching
 def full_like(x, value, dtype=None):
     """A leaf of one value with a Variable's shape, device and, by default, dtype.
@@ -260,6 +266,7 @@ def full_like(x, value, dtype=None):
     return full(x.shape, value, x.dtype if dtype is None else dtype, x.device)
 
 
+@remembered
 @teaching
 def zeros_like(x):
     """Zeros of a Variable's shape, dtype and device.  (...) -> (...)."""
@@ -267,6 +274,7 @@ def zeros_like(x):
     return zeros(x.shape, x.dtype, x.device)
 
 
+@remembered
 @teaching
 def ones_like(x):
     """Ones of a Variable's shape, dtype and device.  (...) -> (...)."""
@@ -406,7 +414,7 @@ def _random(name, kind, shape, dtype, source, device, low=0, high=0):
     if array.size:
         (source or generator).fill(array, kind, low, high)
     out = Variable(array)
-    return announce(name, out) if state.path == SLOW else out
+    return announce(name, out) if state.path in ANNOUNCED else out
 
 
 def _float(name, shape, dtype):

@@ -24,7 +24,7 @@ from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.threads import SPLIT
 from minigrad.memory.interrupts import ALONE
 from minigrad.ops.operands import InferenceVariable
-from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
+from minigrad.tape.modes import INFERENCE, NO_GRAD, RECORD, SLOW, SPAN, note, state
 from minigrad.tape.node import OURS, Node, next_serial
 from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
@@ -35,15 +35,18 @@ FILE = os.path.join(os.path.dirname(__file__), "<fast path {}>")  # users' error
 
 
 class _Usable(dict):
-    """Type -> whether its objects are Variables that the fast paths take."""
+    """Type -> the first mode, as a number, in which the fast paths take its objects."""
 
     def __missing__(self, kind):
-        self[kind] = issubclass(kind, Variable) and not issubclass(kind, InferenceVariable)
+        found = INFERENCE if issubclass(kind, InferenceVariable) else RECORD
+        self[kind] = found if issubclass(kind, Variable) else INFERENCE + 1
         return self[kind]
 
 
+USABLE = _Usable()
 SCOPE = {
-    **routes.SCOPE, "USABLE": _Usable(), "MISSING": MISSING, "Node": Node, "OURS": OURS,
+    **routes.SCOPE, "USABLE": USABLE, "InferenceVariable": InferenceVariable,
+    "MISSING": MISSING, "Node": Node, "OURS": OURS,
     "Variable": Variable, ALONE: True, "getframe": sys._getframe, "like": like,
     "next_serial": next_serial, "note": note, "own_matmul": own_matmul, "protected": protected,
     "state": state,
@@ -51,7 +54,7 @@ SCOPE = {
 
 
 @functools.lru_cache(4096)
-def _maker(constants, signature, body, name) -> Any:
+def maker(constants, signature, body, name) -> Any:
     """A function of constants that makes functions with a body; Ctrl-C waits between its lines."""
     head = f"def make({', '.join(constants)}):\n    def {name}({signature}):\n"
     text = f"{head}{indent(body, ' ' * 8)}    return {name}\n"
@@ -115,7 +118,8 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
     the text names, `records` and `attributes`, and `wanted` if it is not what a record says.
     """
     shown = "out.shown_by(y)\n" if is_view else ""
-    lines = f"y = new(Variable)\ny.array = out\n{shown}"
+    kind = f"Variable if path != {INFERENCE} else InferenceVariable"
+    lines = f"y = new({kind})\ny.array = out\n{shown}"
     if not is_recorded:
         return lines + WITHOUT_NODE
     node = NODE.format(
@@ -125,7 +129,8 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
         span=SPAN,
         **{"wanted": "wanted", **known},
     )
-    return f"{lines}if path == {NO_GRAD}:\n{indent(WITHOUT_NODE, '    ')}{_edges(kinds)}{node}"
+    is_unrecorded = f"path == {NO_GRAD} or path == {INFERENCE}"
+    return f"{lines}if {is_unrecorded}:\n{indent(WITHOUT_NODE, '    ')}{_edges(kinds)}{node}"
 
 
 class Records(dict):
@@ -168,7 +173,7 @@ def _saver(kinds, index, are_flat):
     kept = "".join(f"{n}, " for n, _ in chosen)
     versions = "".join(f"{n}.version, " if kind == "x" else "None, " for n, kind in chosen)
     body = f"{''.join(map(safe.format, arrays))}return ({kept}), ({versions})\n"
-    return _maker((), ", ".join([*operands, "out"]), body, "save")()
+    return maker((), ", ".join([*operands, "out"]), body, "save")()
 
 
 def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
@@ -185,11 +190,11 @@ def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
     body += "".join(f"{line}\n" for line in (*lines.lines, f"out = {lines.result}"))
     body += ending(kinds, is_recorded, 2, is_view, records="records", attributes="others")
     constants = ["records", "others", "slow", *(f"c{k}" for k in range(len(lines.constants)))]
-    make = _maker(tuple(constants), f"path, {operands}", body, "route")
+    make = maker(tuple(constants), f"path, {operands}", body, "route")
     return make(*known, *lines.constants)
 
 
-IS_USABLE = "(type({0}) is Variable or USABLE[type({0})])"
+IS_USABLE = "(type({0}) is Variable or USABLE[type({0})] <= path)"
 IS_NUMBER = f"(type({{0}}) is float or (type({{0}}) is int and {-EXACT} <= {{0}} <= {EXACT}))"
 
 
@@ -282,7 +287,7 @@ def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signat
         body = f"if more or named:\n    return otherwise({given})\n{body}"
     constants = ["calls", "entries", "numbered", "otherwise", *(f"default_{t}" for t in optional)]
     constants += [f"records_{form}" for form in forms]
-    return _maker(tuple(constants), head, f"{body}return otherwise({given})\n", "fast")
+    return maker(tuple(constants), head, f"{body}return otherwise({given})\n", "fast")
 
 
 def fast_path(op, otherwise, signature="plain"):

@@ -25,7 +25,7 @@ from minigrad.ops.operands import (
 from minigrad.ops.routes import by_route
 from minigrad.ops.shape import Clone
 from minigrad.ops.watching import announced
-from minigrad.tape.modes import SLOW, SPAN, note, state
+from minigrad.tape.modes import ANNOUNCED, SPAN, note, state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled
 
@@ -81,7 +81,7 @@ class Concatenate(Operation):
     def slow_path(cls, *given):
         """Runs the op on Variables, then axis and is_new."""
         *xs, axis, is_new = given
-        if state.path == SLOW:
+        if state.path in ANNOUNCED:
             return announced(cls, xs, xs, (axis, is_new))
         y = cls.run(xs, xs, (axis, is_new))
         if state.path == SPAN and y.node is not None:

@@ -14,8 +14,7 @@ from minigrad.array.dtypes import DTYPES, int64
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
-from minigrad.ops.fast import EXACT, Records, call_of_route
-from minigrad.ops.operands import InferenceVariable
+from minigrad.ops.fast import EXACT, USABLE, Records, call_of_route
 from minigrad.seams import seams
 from minigrad.tape.modes import SLOW, state, watch
 from minigrad.tape.node import Node, Plan
@@ -61,7 +60,7 @@ def key_of(op, args, attributes):
         if op.takes_numbers and (kind is float or (kind is int and -EXACT <= a <= EXACT)):
             key.append(kind)
             continue
-        if not isinstance(a, Variable) or isinstance(a, InferenceVariable):
+        if USABLE[kind] > state.path:
             return None
         x = a.array
         if type(x) is View and x.made_at is not None and x.made_at != x.version and a.node:
@@ -79,6 +78,8 @@ def by_route(op, args, attributes=()):
     The second call with a key records what forward does, and leaves a route for those after it.
     """
     if state.path == SLOW:
+        if state.asked is not None:
+            state.asked.append((op, args, attributes))
         return None
     if op.takes_numbers and any(isinstance(a, NUMBERS) for a in args):
         args = [a.item() if isinstance(a, NUMBERS) else a for a in args]
@@ -89,9 +90,17 @@ def by_route(op, args, attributes=()):
     if call is None:
         if note_first(op.calls, key):
             return None
-        call = _explored(op, args, attributes) or _without_route(op, attributes)
-        op.calls[key] = call
+        call = op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
     return call(state.path, *args)
+
+
+def call_of(op, args, attributes):
+    """What a look-up finds for a call, made now if no call has been noted; None without a key."""
+    key = key_of(op, args, attributes)
+    if key is not None and op.calls.get(key) is None:
+        note_first(op.calls, key)
+        op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
+    return None if key is None else op.calls[key]
 
 
 def _without_route(op, attributes):
@@ -113,13 +122,14 @@ def note_first(routes, key):
     return True
 
 
-def _noted(*arguments):
+def noted(*arguments):
     """As `recorded`, with fast paths switched off: every operation inside reaches the device."""
-    watch(+1)
+    before = state.path, state.watchers
     try:
+        watch(+1)
         return recorded(*arguments)
-    finally:
-        watch(-1)
+    finally:  # without a call: Python delivers Ctrl-C at calls
+        state.path, state.watchers = before
 
 
 def _explored(op, args, attributes):
@@ -132,7 +142,7 @@ def _explored(op, args, attributes):
         isinstance(x, Array) and not x.dtype.is_float for x in operands[op.promotes]
     ):
         return None
-    out, recorder = _noted(op.forward, operands, op.inputs, *attributes)
+    out, recorder = noted(op.forward, operands, op.inputs, *attributes)
     if int in map(type, operands) and out.dtype.kind == "i" and out.dtype is not int64:
         return None  # this dtype may not hold the number: each call must ask
     if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
@@ -254,7 +264,7 @@ def _explored_gradients(plan, key, operands, function):
     if are_here(arrays) and all(
         type(x) is float or (type(x) is int and abs(x) <= EXACT) for x in numbers
     ):
-        results, recorder = _noted(function, operands, plan.arguments)
+        results, recorder = noted(function, operands, plan.arguments)
         if recorder is not None:
             lines = written(recorder, results)
             route = LOST if lines is None else lines.function(len(operands))

@@ -40,6 +40,7 @@ from minigrad.ops import (
 )
 from minigrad.ops.base import Elementwise, registry
 from minigrad.ops.fast import fast_path
+from minigrad.ops.names import remembered
 from minigrad.ops.operands import as_variable, constant, operand, variables
 from minigrad.ops.operators import (
     called_as,
@@ -314,6 +315,10 @@ functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
 for _name, _function in functions.items():
     if getattr(_function, "__wrapped__", None) is None:  # fast.py has taught its own
         functions[_name] = teaching(_function)
+for _name in (*AXIS, "softmax", "log_softmax", "cumsum", "flatten", "squeeze", "unsqueeze"):
+    functions[_name] = remembered(functions[_name])
+for _name in ("stack", "concatenate"):
+    functions[_name] = remembered(functions[_name], "xs")
 
 METHODS = [
     "neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p",

@@ -172,10 +172,11 @@ def item(x):
     Raises:
         ShapeError: there are several elements, or none.
     """
-    if x.size != 1:
+    array = x.array
+    if array.size != 1:
         raise ShapeError("item: wanted one element", f"shape {x.shape}", "use tolist() or numpy()")
     leave_graph(x)
-    return device_named(x.array.device).item(x.array)
+    return device_named(array.buffer.pool.device).item(array)
 
 
 def tolist(x):

@@ -1,8 +1,8 @@
 """Modes of a thread: recording, inference, and observers.
 
 An operation reads all modes from one number, `state.path`: RECORD and NO_GRAD take the fast path,
-SPAN also adds the node to the open spans, SLOW means that inference or an observer (a timeline,
-a debugger, a seam) has to see every op.
+SPAN also adds the node to the open spans, INFERENCE gives results a class of their own, SLOW means
+that an observer (a timeline, a debugger, a seam) has to see every op.
 """
 
 import threading
@@ -12,7 +12,8 @@ from minigrad.hints import teaching
 from minigrad.memory.blocks import Block
 from minigrad.memory.interrupts import uninterrupted
 
-RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
+RECORD, NO_GRAD, SLOW, SPAN, INFERENCE = 0, 1, 2, 3, 4
+ANNOUNCED = (SLOW, INFERENCE)  # where the slow path passes results on to `watching.announce`
 
 
 class State(threading.local):
@@ -28,6 +29,7 @@ class State(threading.local):
     observers: tuple[Any, ...] = ()
     # called with (op name, output Variable, inputs) after each op
     op_observers: tuple[Any, ...] = ()
+    asked: Any = None  # collects (op, arguments, attributes) of calls while they are observed
     backward_pass: Any = None  # the running backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
@@ -37,8 +39,10 @@ class State(threading.local):
 
     def update(self):
         """Recomputes `path`."""
-        if self.watchers or self.is_inference:
+        if self.watchers:
             self.path = SLOW
+        elif self.is_inference:
+            self.path = INFERENCE
         elif self.recording:
             self.path = SPAN if self.spans else RECORD
         else:
@@ -102,10 +106,7 @@ class enable_grad(Mode):
 
 
 class inference(Mode):
-    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only.
-
-    Calls take no fast path, so on small arrays it is slower than `no_grad`.
-    """
+    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only."""
 
     def _set(self):
         state.recording, state.is_inference = False, True

@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad.array.array import Array
 from minigrad.devices.cpu.own_matmul import use_own
 from minigrad.errors import ArgumentTypeError, ShapeError
-from minigrad.ops import linear, routes
+from minigrad.ops import linear, names, routes
 from minigrad.tape.groups import ParameterGroup
 from tests.ops.cells import LAYOUTS, RANDOM, arranged, call, draw, public_ops, reason, samples
 from tests.slow import slow_path
@@ -30,6 +30,8 @@ LONG = {
 def none_is_known(monkeypatch):
     """Start with no routes, and put back those that were known."""
     before = {op: dict(op.calls) for op in OPS.values()}
+    for calls in names.known.values():
+        calls.clear()
     for op in OPS.values():
         op.calls.clear()
         for plan in op.plans.values():

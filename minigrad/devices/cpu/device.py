@@ -14,6 +14,7 @@ from minigrad.memory.host import of_the_host
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
+from minigrad.seams import seams
 
 
 class Cpu(Programs, StructuralKernels, DirectConvolution):
@@ -87,7 +88,10 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
 
     def item(self, x):
         """Return the one element as a Python number."""
-        return ndarray(x).item()
+        seams.effects.read(x)
+        segment = x.buffer.segment
+        start = x.address - segment.address
+        return np.ndarray((), x.dtype.numpy, segment.owner, start).item()
 
 
 cpu = Cpu()

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.message import inert, one_line
+from minigrad.grader.message import inert, one_line, without_command
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
 
 SCHEMA_VERSION = 1
+MAX_NOTES = 2000  # characters of a cell: a folder of thousands of files has a note for each
 
 
 @dataclass
@@ -77,11 +78,12 @@ class Gradebook:
         for row in self.rows:
             points = self.points_of(row)
             percent = "" if row.points is None else f"{100 * row.points / max(self.of, 1):.1f}"
-            notes = "; ".join(row.remarks)
+            notes = _inert("; ".join(row.remarks))
+            notes = notes if len(notes) <= MAX_NOTES else f"{notes[: MAX_NOTES - 2]} …"
             total = "" if row.points is None else row.points
             each = ["" if row.fault else points.get(name, 0) for name in ids]
             head = [_inert(row.name), row.status, total, self.of, percent, f"{row.seconds:.1f}"]
-            writer.writerow([*head, *each, _inert(notes)])
+            writer.writerow([*head, *each, notes])
         return text.getvalue()
 
     def as_dict(self) -> dict:
@@ -120,7 +122,8 @@ class Gradebook:
             cells += f"{'–' if result is None else result.points:>5}"
         total = "?" if row.points is None else row.points
         colour = "passed" if row.points == self.of else "not_run" if row.fault else "failed"
-        name = row.name if len(row.name) <= width else f"{row.name[: width - 1]}…"
+        name = without_command(row.name)
+        name = name if len(name) <= width else f"{name[: width - 1]}…"
         line = f"{name:<{width}}{cells}{style.paint(f'{total:>8}', colour)}{self.of:>5}"
         return f"{line}  {'; '.join(row.remarks)}".rstrip()
 

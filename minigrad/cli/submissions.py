@@ -11,8 +11,10 @@ from pathlib import Path
 from minigrad.grader.folder import CourseError, known_stems
 from minigrad.grader.message import one_line
 
-FLAT = re.compile(r"(?s)(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
-AGAIN = re.compile(r"(?P<stem>\d\d_[a-z0-9_]+?)[-_ ]?\(?\d+\)?\.py")  # 02_graph (1).py
+STEM = "(?P<stem>{})"  # one of the lessons'
+NUMBER = r"[-_ ]?\(?\d+\)?"  # 02_graph (1).py: of a platform or a browser
+FLAT = rf"(?s)(?P<who>.+)[_-]{STEM}(?:{NUMBER})?\.py"  # of two stems, the last: smith_12_00_start
+AGAIN = rf"{STEM}{NUMBER}\.py"
 PACKED = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".7z", ".rar")
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
 LARGEST = 1_000_000  # bytes
@@ -58,7 +60,7 @@ def find_submissions(folder: Path) -> list[Handed]:
         elif path.name[:-3] in known_stems() and path.suffix == ".py":
             note = "lies beside the submissions, so nobody knows whose it is: not graded"
             found[path.name] = Handed(path.name, notes=[note])
-        elif (match := FLAT.fullmatch(path.name)) and match["stem"] in known_stems():
+        elif match := named_as(FLAT, path.name):
             flat.setdefault((match["who"], match["stem"]), []).append(path)
         elif path.name.lower().endswith((*PACKED, ".ipynb")):
             found[path.name] = Handed(path.name, notes=[no_exercises(path.name)])
@@ -103,6 +105,11 @@ def printable(name: str) -> str:
     return one_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
+def named_as(form: str, file: str) -> re.Match | None:
+    """Return how a file's name matches a form that has one of the lessons in it, else None."""
+    return re.fullmatch(form.format("|".join(known_stems())), file)
+
+
 def named_alike(file: str) -> str:
     """Return the stem of the exercise file that a text may be meant as, "" if it is none's."""
     file = file.lower()
@@ -144,7 +151,7 @@ def search(folder: Path, name: str) -> Handed:
             for file in sorted(files):
                 if file.endswith(".py") and file[:-3] in known:
                     candidates.setdefault(file[:-3], []).append(here / file)
-                elif (match := AGAIN.fullmatch(file)) and match["stem"] in known:
+                elif match := named_as(AGAIN, file):
                     candidates.setdefault(match["stem"], []).append(here / file)
                 elif file.lower().endswith(PACKED if depth else (*PACKED, ".ipynb")):
                     handed.notes.append(f"{printable(file)} is {no_exercises(file)}")
@@ -172,7 +179,11 @@ def choose(handed: Handed, stem: str, paths: list[Path], folder: Path | None) ->
     numbered.sort(key=lambda path: (path.lstat().st_mtime, path.name), reverse=True)
     first, *others = plain[:1] + numbered
     add(handed, stem, first, folder)
-    if len(plain) > 1:
+    if len(plain) > 1 and folder is None:
+        left = ", ".join(printable(path.name) for path in plain[1:])
+        said = f"{'all' if len(plain) > 2 else 'both'} are {stem}.py of {printable(handed.name)}"
+        handed.notes.append(f"graded {printable(first.name)}, not {left}: {said}")
+    elif len(plain) > 1:
         handed.notes.append(f"{stem}.py is there {len(plain)} times; graded the outermost")
     if numbered:
         left = ", ".join(printable(path.name) for path in others)

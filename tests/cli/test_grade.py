@@ -18,6 +18,7 @@ from minigrad.course.source import installed
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.limits import Limits
+from minigrad.grader.message import without_command
 from minigrad.grader.run import grade
 from minigrad.grader.sandbox import Worker
 
@@ -596,3 +597,48 @@ def test_file_names_for_gradescope_keep_every_script():
     assert names == [
         "王伟.json", "李娜.json", "eve.json", "a_b.json", "a_b-2.json", "ж" * 60 + ".json"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "who"),
+    [
+        ("smith_12_00_start.py", "smith_12"),
+        ("team_07_start_00_start.py", "team_07_start"),
+        ("02_graph_00_start.py", "02_graph"),
+        ("smith_12_00_start (1).py", "smith_12"),
+        ("smith_12-00_start.py", "smith_12"),
+    ],
+)
+def test_a_name_with_digits_before_the_stem_is_a_name(file, who, tmp_path):
+    (tmp_path / file).write_text(SOLUTION)
+    [handed] = find_submissions(tmp_path)
+    assert handed.name == who
+    assert handed.files == {"00_start": tmp_path / file}
+    assert handed.notes == ([f"graded {file}"] if "(1)" in file else [])
+
+
+def test_two_files_for_one_name_are_told_by_their_names(tmp_path):
+    for file in ("jones-00_start.py", "jones_00_start.py"):
+        (tmp_path / file).write_text(SOLUTION)
+    [jones] = find_submissions(tmp_path)
+    assert jones.files["00_start"].name == "jones-00_start.py"
+    assert jones.notes == [
+        "graded jones-00_start.py, not jones_00_start.py: both are 00_start.py of jones"
+    ]
+
+
+@pytest.mark.parametrize("name", ["::stop-commands::pwn", " ::error::pwn", "##[error]pwn"])
+def test_no_name_is_a_command_of_a_workflow(name):
+    from minigrad.grader.report import Style
+
+    line = Gradebook(["00_start"], 1).line(Row(name), 32, Style(plain=True))
+    assert "pwn" in line
+    assert without_command(line) == line
+
+
+def test_notes_of_a_row_fit_into_a_cell_of_a_spreadsheet():
+    book = Gradebook(["00_start"], 1)
+    book.rows = [Row("anna", notes=[f"{number}.py is not graded" for number in range(9999)])]
+    [_, row] = csv.reader(book.as_csv().splitlines())
+    assert len(row[-1]) <= 2000
+    assert row[-1].endswith(" …")

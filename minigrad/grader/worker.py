@@ -37,7 +37,7 @@ def work(read_fd: int, write_fd: int) -> None:
         os.chdir(first["folder"])
         os.environ["HOME"] = first["folder"]
         answer_calls, closed = gate.close(first["package"], first["engine"], first["closed"])
-        driver = _load_driver(first["driver"])
+        drive = _load_driver(first["driver"])
         missing += _build_walls(first, closed)
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})
@@ -54,7 +54,7 @@ def work(read_fd: int, write_fd: int) -> None:
             return
         if not recording:
             recording = _report_compiling(channel)
-        reply = _answer(exercise, driver, request, formulas, first["path"])
+        reply = _answer(exercise, drive, request, formulas, first["path"])
         _flush()
         channel.send({**reply, "answer_calls": answer_calls})
 
@@ -124,13 +124,23 @@ def _write(source: str, path: str) -> None:
             file.write(source)
 
 
-def _load_driver(driver: dict | None) -> types.ModuleType | None:
-    """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`)."""
-    if driver is None:
-        return None
-    module = types.ModuleType("driver")
-    exec(compile(driver["source"], driver["path"], "exec", dont_inherit=True), module.__dict__)
-    return module
+def _load_driver(driver: dict | None) -> Callable[..., Any]:
+    """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`).
+
+    Return a function that calls one of its functions by name. Each call finds the names as they
+    were before the learner's file was loaded, whatever that has put in their place.
+    """
+    names: dict[str, Any] = {"__name__": "driver"}
+    if driver is not None:
+        exec(compile(driver["source"], driver["path"], "exec", dont_inherit=True), names)
+    kept = tuple(names.items())  # a tuple: nobody puts another value into it
+
+    def drive(name: str, *arguments: Any) -> Any:
+        names.clear()
+        names.update(kept)
+        return names[name](*arguments)
+
+    return drive
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -145,7 +155,7 @@ _earlier: dict = {}  # what the last call of the learner's function returned
 
 def _answer(
     exercise: types.ModuleType,
-    driver: types.ModuleType | None,
+    drive: Callable[..., Any],
     request: dict,
     formulas: list,
     path: str,
@@ -155,7 +165,7 @@ def _answer(
             return {"ok": getattr(exercise, request["name"], None)}
         arguments = request["arguments"]
         if request["do"] == "drive":
-            value = getattr(driver, request["name"])(exercise, *arguments)
+            value = drive(request["name"], exercise, *arguments)
         else:
             value = getattr(exercise, request["name"])(*arguments)
     except BaseException as error:

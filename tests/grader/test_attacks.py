@@ -209,6 +209,85 @@ def test_a_count_is_not_taken_from_what_the_file_put_in_its_place(server):
     assert result.points == 0
 
 
+FORGES = """
+
+import sys
+
+frame, driver = sys._getframe(), None
+while frame is not None and driver is None:
+    driver = frame.f_locals.get("drive")
+    frame = frame.f_back
+{}
+"""
+BY_NAME = "driver.{} = {}"
+IN_ITS_NAMES = """
+for cell in driver.__closure__:
+    if isinstance(cell.cell_contents, dict):
+        cell.cell_contents["{}"] = {}
+"""
+FORGED = {
+    "fix_dqn_loop": ("counter_of_nodes", "lambda: lambda: 5"),
+    "no_grad": ("overlapping", "lambda mine, kind: [True, False]"),
+}
+ONE_NOTE_FOR_ALL = """
+
+def one_block_for_all_calls(self, function):
+    if inspect.isgeneratorfunction(function):
+        return decorate(self, function)
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        with self:
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+decorate, no_grad.__call__ = no_grad.__call__, one_block_for_all_calls
+"""
+WHILE_IT_MEASURES = """
+
+leaking = fix_dqn_loop
+
+
+def fix_dqn_loop(loop):
+    import sys
+    names = sys._getframe().f_back.f_globals
+    names.update(stats=lambda: {"live_nodes": 5}, live_nodes=lambda: 5, n_live=lambda: 5)
+    return leaking(loop)
+"""
+BELOW = """
+
+import sys
+for module in list(sys.modules.values()):
+    if getattr(module, "__name__", "").startswith("minigrad.tape"):
+        vars(module).update({} if "live_nodes" not in vars(module) else {"live_nodes": list})
+"""
+
+
+@pytest.mark.parametrize("lie", [WHILE_IT_MEASURES, BELOW], ids=["while it measures", "below"])
+def test_no_measure_is_replaced_where_it_is_looked_up(lie, server):
+    stub = (ROOT / "exercises" / "06_memory_growth.py").read_text()
+    result = grade_source(server, "06_memory_growth", "fix_dqn_loop", stub + lie, seed=1)
+    assert result.checks[3].name == "no_growth"
+    assert result.points == 0
+    assert message_key(result) != "raised"
+
+
+@pytest.mark.parametrize("way", [BY_NAME, IN_ITS_NAMES], ids=["by name", "in its names"])
+@pytest.mark.parametrize("name", FORGED)
+def test_a_driver_is_not_replaced_by_the_file_that_it_drives(name, way, server):
+    stem = "06_memory_growth"
+    if name == "no_grad":
+        source = (ROOT / "solutions" / f"{stem}.py").read_text() + ONE_NOTE_FOR_ALL
+    else:
+        source = (ROOT / "exercises" / f"{stem}.py").read_text()
+    expected = grade_source(server, stem, name, source, seed=1)
+    forged = source + FORGES.format(way.format(*FORGED[name]))
+    result = grade_source(server, stem, name, forged, seed=1)
+    assert result.points == expected.points < result.of
+
+
 def test_a_call_tried_alone_takes_from_the_same_budget(server, monkeypatch):
     budgets = []
     call = WorkerRunner.call

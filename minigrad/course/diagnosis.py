@@ -1,4 +1,8 @@
-"""Checks a bug hunt's diagnosis in several parts: BUG, a dict with a short text for each part."""
+"""Checks a bug hunt's diagnosis in several parts: BUG, a dict with a short text for each part.
+
+No two parts have the same answer, so the same text for several of them earns nothing for any: who
+writes one letter everywhere has found nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ class Part:
 
 
 def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) -> None:
-    """Fail unless one part of BUG is right; case does not matter.
+    """Fail unless one part of BUG is right, and says what no other part says; case does not matter.
 
     example: a BUG of the right form, for messages.
     """
@@ -44,11 +48,24 @@ def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) ->
     t.given = f'BUG["{name}"]: {part.question}'
     if said is None and isinstance(bug, dict) and name in bug:
         t.fail("untouched", part.form, "None", part.start, where=where)
-    given = said.strip().casefold() if isinstance(said, str) else None
-    text = next((one for one in part.known if one.casefold() == given), None)
+    text = next((one for one in part.known if is_same(said, one)), None)
     if text is None:
         got = show(said if said is not None else bug)
         t.fail("form", part.form, got[:150], f"First the form: {example}.", where=where)
+    same = [other for other in bug if other in parts and is_same(bug[other], text)]
+    if len(same) > 1:
+        t.fail(
+            "same_text",
+            f"{part.form}, of its own: no two parts have the same",
+            f"{text} for {' and '.join(f'{one!r}' for one in same)}",
+            "Only one of them can be right, so neither counts. Leave None where you do not know.",
+            where=where,
+        )
     if text != part.right:
         attempt = part.nudges.get(text, part.general)
         t.fail("not_it", "another one", text, attempt, where=where)
+
+
+def is_same(said: object, text: str) -> bool:
+    """Whether somebody's text is this one, whatever its case and the spaces around it."""
+    return isinstance(said, str) and said.strip().casefold() == text.casefold()

@@ -176,3 +176,33 @@ def test_what_passes_alone_says_what_is_missing():
     assert given.startswith("forward, as other_modes earns nothing without it: count_mults(")
     assert alone["other_modes"].message.attempt == alone["forward"].message.attempt
     assert alone["other_modes"].without == ("forward", "reverse")
+
+
+@pytest.mark.parametrize("stem", [s for s in HUNTS if isinstance(solution(s).BUG, dict)])
+def test_the_same_text_for_several_parts_of_a_diagnosis_earns_nothing(stem, modules):
+    module = modules[stem]
+    [hunt] = [
+        one
+        for one in load_lesson(stem).exercises.values()
+        if any(check.name.startswith("diagnosis") for check in one.checks)
+    ]
+    right, checks = module.BUG, [one for one in hunt.checks if one.name.startswith("diagnosis")]
+    tries = [dict.fromkeys(right, text) for text in right.values()]
+    tries += [{**right, name: f" {right[other]} ".lower()} for name in right for other in right]
+    try:
+        for bug in tries:
+            module.BUG = bug
+            runner = LiveRunner(hunt, getattr(module, hunt.name))
+            said = {one.name: run_check(hunt, one, runner, seed=3) for one in checks}
+            same = {
+                n
+                for n in bug
+                if [*(v.strip().casefold() for v in bug.values())].count(bug[n].strip().casefold())
+                > 1
+            }
+            for name in bug:
+                outcome = said[f"diagnosis_{name}"]
+                assert (outcome.message is not None) == (name in same), bug
+                assert name not in same or outcome.message.key in ("same_text", "form")
+    finally:
+        module.BUG = right

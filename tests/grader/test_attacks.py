@@ -288,6 +288,34 @@ def test_a_driver_is_not_replaced_by_the_file_that_it_drives(name, way, server):
     assert result.points == expected.points < result.of
 
 
+STOLEN_ORDER = """
+
+def stolen_order(root):
+    import sys
+    frame = sys._getframe()
+    while "nodes" not in frame.f_locals:
+        frame = frame.f_back
+    known, waiting = {{id(root)}}, [root]
+    while waiting:
+        new = [one for one in waiting.pop().inputs if one and id(one) not in known]
+        known.update(map(id, new))
+        waiting += new
+    return [node for node in frame.f_locals["nodes"] if id(node) in known][::{}]
+
+
+{} = stolen_order
+"""
+
+
+@pytest.mark.parametrize(("name", "step", "points"), [("topo_order", 1, 0), ("hasty_order", -1, 2)])
+def test_no_order_is_taken_from_the_driver(name, step, points, server):
+    solution = (ROOT / "solutions" / "02_graph.py").read_text()
+    source = solution + STOLEN_ORDER.format(step, name)
+    result = grade_source(server, "02_graph", name, source, seed=1)
+    assert result.points == points  # of hasty_order, those of the counterexample
+    assert message_key(result) not in ("raised", "missing")
+
+
 def test_a_call_tried_alone_takes_from_the_same_budget(server, monkeypatch):
     budgets = []
     call = WorkerRunner.call

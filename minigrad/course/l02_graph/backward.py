@@ -5,6 +5,7 @@ from __future__ import annotations
 from minigrad.course.l02_graph.common import (
     Graph,
     by_node,
+    drive,
     first_met,
     ladder,
     random_graph,
@@ -95,7 +96,7 @@ def wrong_walks(graph: Graph) -> list[tuple[str, dict[int, float], str]]:
 def check_backward(t: Tester, graph: Graph) -> None:
     """Compare the gradient of every node with differences of the forward pass."""
     given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
-    found = t.drive("gradients", graph.ops, graph.places(), graph.saved(), graph.top, given=given)
+    found = drive(t, "gradients", graph, saved=True, given=given)
     got, again = twice(t, graph, found, "the gradient")
     said = [
         (key, say)
@@ -186,7 +187,7 @@ def each_rule_once(t: Tester) -> None:
         given = f"backward(y) after y = leaf(1), and {n} times y = y + y"
         if graph in (small, zero):
             given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
-        answer = t.drive("rule_calls", graph.ops, graph.places(), graph.saved(), given=given)
+        answer = drive(t, "rule_calls", graph, saved=True, given=given)
         calls = answer["calls"]
         if calls == 0:
             t.fail(

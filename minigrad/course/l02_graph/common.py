@@ -175,6 +175,37 @@ def _number(t: Tester) -> float:
     return float(np.round(t.random.choice([-1, 1]) * t.random.uniform(0.3, 2), 1))
 
 
+def drive(t: Tester, name: str, graph: Graph, *others: Any, saved: bool = False, given: str) -> Any:
+    """Call a driver's function on a graph; return what it gives, with the graph's own places.
+
+    The rows are sent in a shuffled order. The graph's own, inputs first, is an answer already, and
+    the learner's code can look at what the driver holds. `saved` sends what the nodes saved.
+    """
+    at = t.random.spawn(1)[0].permutation(len(graph.ops)).tolist()  # takes no number from `random`
+    rows = sorted(range(len(at)), key=at.__getitem__)
+    places = graph.places()
+    inputs = [[None if i is None else at[i] for i in places[k]] for k in rows]
+    if saved:
+        values = graph.saved()
+        others = ([values[k] for k in rows], *others)
+    ops = [graph.ops[k] for k in rows]
+    answer = t.drive(name, ops, inputs, at[graph.top], *others, given=given)
+    if isinstance(answer, dict):
+        for key in {"found", "again", "grads"} & answer.keys():
+            answer[key] = _with_places(answer[key], rows)
+    return answer
+
+
+def _with_places(found: Any, rows: list[int]) -> Any:
+    """Return a list, or a dict of two lists, with the number of the row for each place."""
+    if isinstance(found, dict) and "keys" in found:
+        return {**found, "keys": _with_places(found["keys"], rows)}
+    if not isinstance(found, list):
+        return found
+    is_place = [type(one) is int and 0 <= one < len(rows) for one in found]
+    return [rows[one] if known else one for one, known in zip(found, is_place, strict=True)]
+
+
 def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, Any]]:
     """Return what two calls gave per place, as `by_node` does."""
     if not isinstance(answer, dict) or not {"found", "again"} <= answer.keys():

@@ -1,11 +1,10 @@
 """Builds graphs of Nodes in the learner's process, and turns what comes back into plain data.
 
-A node is known by its place: the number of its row. Rows come inputs first.
+A node is known by its place: the number of its row. Rows come in a shuffled order, and so nodes are
+made: the learner's code can look at what this module's functions hold.
 """
 
 from minigrad.course.objects import Node
-
-CHAIN_OP = "add"
 
 
 class Watched(Node):
@@ -32,10 +31,9 @@ class Watched(Node):
 
 def build(ops, inputs, saved=None, kind=Node):
     """Return the Nodes of a graph: per row its op, the places of its inputs, what it saved."""
-    nodes = []
-    for k, op in enumerate(ops):
-        edges = tuple(None if i is None else nodes[i] for i in inputs[k])
-        nodes.append(kind(op, edges, tuple(saved[k]) if saved else ()))
+    nodes = [kind(op, (), tuple(saved[k]) if saved else ()) for k, op in enumerate(ops)]
+    for node, row in zip(nodes, inputs, strict=True):
+        node.inputs = tuple(None if i is None else nodes[i] for i in row)
     return nodes
 
 
@@ -54,7 +52,7 @@ def by_place(found, nodes):
     return {"keys": places(list(found), nodes), "values": list(found.values())}
 
 
-def order(mine, name, ops, inputs, root):
+def order(mine, ops, inputs, root, name):
     """Return what topo_order or hasty_order gives, as places."""
     nodes = build(ops, inputs)
     fields = [dict(vars(node)) for node in nodes]
@@ -67,26 +65,21 @@ def order(mine, name, ops, inputs, root):
     }
 
 
-def chain(n, kind=Node):
-    """Return n + 1 Nodes: a leaf, and n times y = y + y."""
-    return build(["leaf"] + [CHAIN_OP] * n, [[], *([k, k] for k in range(n))], kind=kind)
-
-
-def comparisons(mine, name, n):
-    """Return how often nodes were compared while a chain was put into order."""
-    nodes = chain(n, Watched)
+def comparisons(mine, ops, inputs, root, name):
+    """Return how often nodes were compared while a graph was put into order."""
+    nodes = build(ops, inputs, kind=Watched)
     Watched.comparisons = 0
-    getattr(mine, name)(nodes[-1])
+    getattr(mine, name)(nodes[root])
     return Watched.comparisons
 
 
-def long_order(mine, name, n):
-    """Return what topo_order or hasty_order gives for a chain, as places."""
-    nodes = chain(n)
-    return {"found": places(getattr(mine, name)(nodes[-1]), nodes), "unchanged": True}
+def long_order(mine, ops, inputs, root, name):
+    """Return what topo_order or hasty_order gives for a large graph, as places."""
+    nodes = build(ops, inputs)
+    return {"found": places(getattr(mine, name)(nodes[root]), nodes), "unchanged": True}
 
 
-def gradients(mine, ops, inputs, saved, root):
+def gradients(mine, ops, inputs, root, saved):
     """Return what backward gives, by place, and what it gives when it is called again."""
     nodes = build(ops, inputs, saved)
     return two_calls(lambda: mine.backward(nodes[root]), nodes)
@@ -100,7 +93,7 @@ def two_calls(call, nodes):
     return {"found": found, "again": by_place(second, nodes), "is_new": second is not first}
 
 
-def rule_calls(mine, ops, inputs, saved):
+def rule_calls(mine, ops, inputs, root, saved):
     """Return how often a rule was called while a graph went backward."""
     nodes, calls = build(ops, inputs, saved), [0]
     originals = dict(mine.RULES)
@@ -114,7 +107,7 @@ def rule_calls(mine, ops, inputs, saved):
 
     mine.RULES.update({op: counted(rule) for op, rule in originals.items()})
     try:
-        found = mine.backward(nodes[-1])
+        found = mine.backward(nodes[root])
     finally:
         mine.RULES.update(originals)
     return {"calls": calls[0], "grads": by_place(found, nodes)}
@@ -126,11 +119,11 @@ def visits(mine, ops, inputs, root, algorithm):
     return two_calls(lambda: mine.count_visits(nodes[root], algorithm), nodes)
 
 
-def looks(mine, n):
-    """Return how often count_visits looked at the inputs of a node of a chain."""
-    nodes = chain(n, Watched)
+def looks(mine, ops, inputs, root):
+    """Return how often count_visits looked at the inputs of a node."""
+    nodes = build(ops, inputs, kind=Watched)
     Watched.looks = 0
-    mine.count_visits(nodes[-1], "naive")
+    mine.count_visits(nodes[root], "naive")
     return Watched.looks
 
 

@@ -7,8 +7,10 @@ from itertools import pairwise
 
 from minigrad.course.l02_graph.common import (
     Graph,
+    drive,
     first_met,
     given_graph,
+    ladder,
     names,
     random_graph,
     same_one,
@@ -125,7 +127,7 @@ def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], want
 def ask(t: Tester, graph: Graph, name: str = "topo_order") -> object:
     """Return what an order function gives for a graph."""
     given = f"{name}({graph.name(graph.top)}) of {graph.shape()}"
-    return t.drive("order", name, graph.ops, graph.places(), graph.top, given=given)
+    return drive(t, "order", graph, name, given=given)
 
 
 AFTER = "Which line enters a node? Are all of its inputs in the list by then?"
@@ -156,9 +158,9 @@ def check_depth(t: Tester, name: str, *, root_first: bool) -> None:
     """Fail where a chain is too deep, or where nodes are compared with each other."""
     n = 500
     given = f"{name}(y) after y = leaf, and {{:,}} times y = y + y"
-    answer = t.drive("long_order", name, n, given=given.format(n))
+    answer = drive(t, "long_order", ladder(n), name, given=given.format(n))
     check_long(t, answer, n, root_first)
-    compared = t.drive("comparisons", name, n, given=given.format(n))
+    compared = drive(t, "comparisons", ladder(n), name, given=given.format(n))
     if compared > 10 * n:
         t.fail(
             "cost",
@@ -166,7 +168,7 @@ def check_depth(t: Tester, name: str, *, root_first: bool) -> None:
             f"{compared:,} comparisons",
             "`node in a_list` compares one entry after another. What finds a node at once?",
         )
-    answer = t.drive("long_order", name, 50_000, given=given.format(50_000))
+    answer = drive(t, "long_order", ladder(50_000), name, given=given.format(50_000))
     check_long(t, answer, 50_000, root_first)
 
 

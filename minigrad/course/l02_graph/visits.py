@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l02_graph.common import Graph, given_graph, ladder, random_graph, twice
+from minigrad.course.l02_graph.common import Graph, drive, given_graph, ladder, random_graph, twice
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.tester import Tester
 
@@ -70,7 +70,7 @@ def wrong_counts(graph: Graph) -> list[tuple[str, dict[int, int], str]]:
 def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int], text: str) -> None:
     """Compare the number of visits of every node."""
     given = f'count_visits({graph.name(graph.top)}, "{algorithm}") of {text or graph.shape()}'
-    found = t.drive("visits", graph.ops, graph.places(), graph.top, algorithm, given=given)
+    found = drive(t, "visits", graph, algorithm, given=given)
     got, again = twice(t, graph, found, "the visits")
     if _agree(got, right):
         if not _agree(again, right):
@@ -126,7 +126,7 @@ def without_walking(t: Tester) -> None:
     """It counts 2**200 visits without making them."""
     text = "y = leaf, and {} times y = y + y"
     given = f'count_visits(y, "naive") after {text.format(12)}'
-    looks = t.drive("looks", 12, given=given)
+    looks = drive(t, "looks", ladder(12), given=given)
     if looks > 10 * 13:
         t.fail(
             "cost",
@@ -156,7 +156,7 @@ def other_algorithms(t: Tester) -> None:
 def check_refused(t: Tester, graph: Graph, name: str | None) -> None:
     """Fail unless a ValueError is raised for this algorithm."""
     given = f"count_visits({graph.name(graph.top)}, {name!r}) of {graph.shape()}"
-    raised = t.drive("refused", graph.ops, graph.places(), graph.top, name, given=given)
+    raised = drive(t, "refused", graph, name, given=given)
     kinds = raised.get("raised", []) if isinstance(raised, dict) else []
     if not kinds:
         t.fail(

@@ -41,6 +41,13 @@ class Formula:
         with np.errstate(all="ignore"):
             return self._function(x)
 
+    def forget(self) -> None:
+        """Drop the text, where it would be the answer: in the learner's process.
+
+        The numbers still stand in the compiled code, as in that of any function.
+        """
+        self.text = "…"
+
     def __str__(self) -> str:
         return self.text
 

@@ -42,7 +42,7 @@ class ExerciseResult:
     needs: str = "plain"
     fingerprint: str = ""
     uses: list[str] = field(default_factory=list)  # ids of other exercises that its code mentions
-    driven: bool = False  # checks rest on what a driver measured in the learner's process
+    driven: bool = False  # checks rest on what was measured in the learner's process
     loaded: bool = True  # False: the file itself stopped, so that no check could run
 
     @property

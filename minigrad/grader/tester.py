@@ -113,8 +113,8 @@ class Tester:
         self.random = np.random.default_rng([abs(seed), name])
         self.fixed = np.random.default_rng(name)
         self.replies: list[dict] = []
-        self.evaluated_at: list[list[Any]] = []
-        self.n_calls: list[int] = []
+        self._evaluated_at: list[list[Any]] = []
+        self._n_calls: list[int] = []
         self.given = ""
         self._in_float64 = False
         self._returned: Any = None  # by the last call
@@ -233,9 +233,21 @@ class Tester:
                 f"a call of {used[0]}",
                 "That name is closed here: the exercise asks for a solution without it.",
             )
-        self.evaluated_at = reply.get("evaluated_at", [])
-        self.n_calls = reply.get("n_calls", [])
+        self._evaluated_at = reply.get("evaluated_at", [])
+        self._n_calls = reply.get("n_calls", [])
         return reply
+
+    @property
+    def evaluated_at(self) -> list:
+        """Where each formula was evaluated; who looks rests on the learner's process."""
+        vars(self.runner)["driven"] = True  # as after `drive`; not every runner reads it
+        return self._evaluated_at
+
+    @property
+    def n_calls(self) -> list[int]:
+        """How often each formula was called; who looks rests on the learner's process."""
+        vars(self.runner)["driven"] = True  # as after `drive`; not every runner reads it
+        return self._n_calls
 
     def _unchanged(self, arguments: list, reply: dict) -> None:
         if changed(arguments, reply["arguments_after"]):

@@ -52,6 +52,8 @@ def work(read_fd: int, write_fd: int) -> None:
             request = channel.receive(formulas=formulas, trusted=True)
         except (EOFError, GarbledError):
             return
+        for formula in formulas:
+            formula.forget()
         if not recording:
             recording = _report_compiling(channel)
         reply = _answer(exercise, drive, request, formulas, first["path"])

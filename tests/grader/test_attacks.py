@@ -582,3 +582,35 @@ def test_folders_of_a_killed_grader_are_removed_later(tmp_path, monkeypatch):
     assert not old.exists()
     assert theirs.exists() == (os.name != "posix")
     assert {ours.name, new.name, other.name, aside.name, link.name} <= left
+
+
+UNCOUNTED = "f'{2 * measure.value(1) - measure.value(2)} + {measure.value(2) - measure.value(1)}*x'"
+
+
+@pytest.mark.parametrize(
+    "read", ["measure.text", "str(measure)", UNCOUNTED, "repr(measure).split('\\'')[1]"]
+)
+def test_a_formula_does_not_tell_its_text_to_the_file(read, server):
+    source = (ROOT / "solutions" / "06_memory_growth.py").read_text() + (
+        "\n\ndef max_batch(measure, limit):\n"
+        f"    fixed, each = ({read}).replace('*x', '').split(' + ')\n"
+        "    return max(0, (limit - int(fixed)) // int(each))\n"
+    )
+    assert grade_source(server, "06_memory_growth", "max_batch", source, seed=1).points == 0
+
+
+@pytest.mark.parametrize(
+    ("stem", "name", "is_driven"),
+    [
+        ("00_start", "hello", False),
+        ("00_start", "central_difference", True),
+        ("01_chain_rule", "mul_backward", False),
+        ("02_graph", "topo_order", True),
+        ("06_memory_growth", "max_batch", True),
+    ],
+)
+def test_what_rests_on_a_count_of_the_learners_process_says_so(stem, name, is_driven, server):
+    source = (ROOT / "solutions" / f"{stem}.py").read_text()
+    result = grade_source(server, stem, name, source, seed=1)
+    assert result.passed
+    assert result.driven is is_driven

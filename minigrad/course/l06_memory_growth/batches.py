@@ -153,6 +153,13 @@ class Step:
             mistakes=t.mistakes(self.measure, limit),
         )
         calls = t.n_calls[0]
+        if not calls:
+            t.fail(
+                "not_measured",
+                "one or two calls of measure",
+                "none",
+                "Of the step you know nothing but what measure(batch) says. Ask it.",
+            )
         if calls > 2:
             t.fail(
                 "cost",

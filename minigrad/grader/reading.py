@@ -3,12 +3,63 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import tokenize
 from pathlib import Path
 
 from minigrad.parsing import tree_of
 
+MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
+# By the names of `codecs.lookup`. Each takes time in proportion to the bytes, and has ASCII's bytes
+# for ASCII's characters. Python knows others that are no encodings of text (unicode_escape), or
+# take a minute for a megabyte (punycode).
+ENCODINGS = frozenset(
+    [
+        "utf-8",
+        "utf-8-sig",
+        "ascii",
+        "big5",
+        "big5hkscs",
+        "cp437",
+        "cp850",
+        "cp852",
+        "cp855",
+        "cp857",
+        "cp858",
+        "cp860",
+        "cp861",
+        "cp862",
+        "cp863",
+        "cp865",
+        "cp866",
+        "cp869",
+        "cp874",
+        "cp932",
+        "cp949",
+        "cp950",
+        "euc_jp",
+        "euc_jis_2004",
+        "euc_jisx0213",
+        "euc_kr",
+        "gb18030",
+        "gb2312",
+        "gbk",
+        "johab",
+        "koi8-r",
+        "koi8-u",
+        "mac-cyrillic",
+        "mac-greek",
+        "mac-iceland",
+        "mac-latin2",
+        "mac-roman",
+        "mac-turkish",
+        "shift_jis",
+        "tis-620",
+    ]
+    + [f"iso8859-{part}" for part in range(1, 17) if part != 12]
+    + [f"cp125{page}" for page in range(9)]
+)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -30,13 +81,15 @@ def read_source(path: Path) -> str:
     is dropped, and lines may end in "\r\n" and "\r".
 
     Raises:
-        UnreadableError: the bytes are not in that encoding, it does not exist, or one is null.
+        UnreadableError: the bytes are not in that encoding, one of them is null, or the encoding
+            is not among `ENCODINGS`.
     """
     content = path.read_bytes()
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        if codecs.lookup(encoding).name not in ENCODINGS:
+            raise LookupError(f"{encoding} is not an encoding that editors write")
         text = content.decode(encoding)
-        text.encode()  # some encodings make surrogates, which no other file can hold
     except (SyntaxError, ValueError, LookupError) as error:
         raise _unreadable(content, error) from None
     if "\0" in text:
@@ -75,13 +128,21 @@ def parse(source: str) -> ast.Module | None:
         return None
 
 
+def parse_short(source: str) -> ast.Module | None:
+    """Return the syntax tree of a file, None if it cannot be parsed or is longer than a course's.
+
+    A megabyte of small statements takes seconds, in each place that asks.
+    """
+    return parse(source) if len(source) <= MAX_PARSED else None
+
+
 def line_of(source: str, name: str) -> int:
     """Return the line of the last definition of `name` at the file's top level, 0 for none.
 
     For `Class.method` it is the method's line, or the class's where it defines no such method.
     """
     name, _, method = name.partition(".")
-    if tree := parse(source):
+    if tree := parse_short(source):
         nodes = [node for node in tree.body if name in names_defined(node)]
         for node in nodes[-1:]:
             nodes += [part for part in getattr(node, "body", ()) if method in names_defined(part)]
@@ -94,7 +155,7 @@ def line_of(source: str, name: str) -> int:
 def is_definition(source: str, name: str) -> bool:
     """Whether `name`, or the class of `Class.method`, is last bound by `def` or `class`."""
     name, _, _ = name.partition(".")
-    tree = parse(source)
+    tree = parse_short(source)
     nodes = [node for node in tree.body if name in names_defined(node)] if tree else []
     return bool(nodes) and isinstance(nodes[-1], DEFINITIONS)
 

@@ -17,7 +17,7 @@ from minigrad.grader.fingerprint import file_hash, fingerprint, used
 from minigrad.grader.folder import driver_of
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message, begins
-from minigrad.grader.reading import UnreadableError, is_definition, line_of, read_source
+from minigrad.grader.reading import MAX_PARSED, UnreadableError, is_definition, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Spent, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
@@ -25,7 +25,6 @@ from minigrad.grader.tester import KEPT, Runner, Survey, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
-MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
 MAX_FRAMES, MAX_TEXT, MAX_SAID = 100, 300, 4_000  # of an exception's description
 N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.

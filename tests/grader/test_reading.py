@@ -1,6 +1,7 @@
 """A file that Python runs is graded as it is, whatever wrote it; one that Python refuses is not."""
 
 import ast
+import codecs
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,19 @@ import pytest
 from minigrad.course.affected import affected
 from minigrad.course.merge import merge
 from minigrad.course.notebook import load
+from minigrad.grader import reading
 from minigrad.grader.fingerprint import dumped, fingerprint
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.reading import UnreadableError, line_of, parse, read_source
+from minigrad.grader.reading import (
+    ENCODINGS,
+    UnreadableError,
+    is_definition,
+    line_of,
+    parse,
+    read_source,
+)
 from minigrad.grader.run import grade
+from minigrad.grader.signature import parameters
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = (ROOT / "solutions" / "00_start.py").read_text("utf-8")
@@ -43,6 +53,8 @@ RIGHT = {
     "cp1252 in the second line": b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n"
     + SOLUTION.encode("cp1252")
     + b"# \x93quoted\x94\n",
+    "gbk": b"# coding: gbk\n" + (SOLUTION + "变量 = 1\n").encode("gbk"),
+    "Shift JIS": b"# coding: shift_jis\n" + (SOLUTION + "# 変数\n").encode("shift_jis"),
     "from __future__": AFTER_DOCSTRING.format("from __future__ import annotations").encode(),
     "from __future__ and an annotation": AFTER_DOCSTRING.format(
         "from __future__ import annotations\nx: Undefined = 1"
@@ -84,6 +96,12 @@ NO_TEXT = {
     "latin-1 further down": (
         b"# a\r\n# b\r\rx = 1  # \xe9\r\n", "line 4 holds", ":4\n  x = 1  # \ufffd"),
     "an encoding that is none": (b"# coding: klingon\n", "klingon", ""),
+    "escapes that make a null": (
+        b"# coding: unicode_escape\n\\0", "not an encoding that editors write", ""),
+    "UTF-7": (b"# coding: utf-7\n+AAA-", "not an encoding that editors write", ""),
+    "an encoding that takes a minute": (
+        b"# coding: punycode\n" + b"a" * 200_000 + b"-" + b"z" * 200_000,
+        "not an encoding that editors write", ""),
     "two encodings": (b"\xef\xbb\xbf# coding: latin-1\n", "encoding problem", ""),
     "UTF-16": (SOLUTION.encode("utf-16"), "save it as UTF-8", ""),
     "UTF-16 without its mark": (
@@ -198,6 +216,25 @@ def test_notebooks_load_what_python_loads(tmp_path, monkeypatch):
     path.write_text(SOLUTION + WRONG["an annotated name"][0], encoding="utf-8")
     with pytest.raises(NameError, match="Undefined"):
         load("00")
+
+
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+def test_an_encoding_that_is_read_has_one_byte_for_null(encoding):
+    """A null byte is looked for among bytes, after one was found in the text."""
+    assert codecs.lookup(encoding).name == encoding
+    assert bytes(range(128)).decode(encoding) == "".join(map(chr, range(128)))
+    pairs = (bytes((one, two)) for one in range(128, 256) for two in range(1, 256))
+    assert not any("\0" in pair.decode(encoding, "ignore") for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"), [(line_of, 1), (is_definition, False), (parameters, "")]
+)
+def test_a_file_too_long_to_parse_is_not_parsed(ask, answer, monkeypatch):
+    """A megabyte of small statements takes seconds to parse."""
+    source = "def f():\n    pass\n" + "x = 1\n" * 40_000
+    monkeypatch.setattr(reading, "tree_of", lambda _: pytest.fail("it was parsed"))
+    assert ask(source, "f") == answer
 
 
 def test_two_threads_parse_at_a_time():

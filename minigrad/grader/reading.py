@@ -14,52 +14,15 @@ MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker 
 # By the names of `codecs.lookup`. Each takes time in proportion to the bytes, and has ASCII's bytes
 # for ASCII's characters. Python knows others that are no encodings of text (unicode_escape), or
 # take a minute for a megabyte (punycode).
-ENCODINGS = frozenset(
-    [
-        "utf-8",
-        "utf-8-sig",
-        "ascii",
-        "big5",
-        "big5hkscs",
-        "cp437",
-        "cp850",
-        "cp852",
-        "cp855",
-        "cp857",
-        "cp858",
-        "cp860",
-        "cp861",
-        "cp862",
-        "cp863",
-        "cp865",
-        "cp866",
-        "cp869",
-        "cp874",
-        "cp932",
-        "cp949",
-        "cp950",
-        "euc_jp",
-        "euc_jis_2004",
-        "euc_jisx0213",
-        "euc_kr",
-        "gb18030",
-        "gb2312",
-        "gbk",
-        "johab",
-        "koi8-r",
-        "koi8-u",
-        "mac-cyrillic",
-        "mac-greek",
-        "mac-iceland",
-        "mac-latin2",
-        "mac-roman",
-        "mac-turkish",
-        "shift_jis",
-        "tis-620",
-    ]
-    + [f"iso8859-{part}" for part in range(1, 17) if part != 12]
-    + [f"cp125{page}" for page in range(9)]
-)
+ENCODINGS = {
+    "utf-8", "utf-8-sig", "ascii", "big5", "big5hkscs", "cp437", "cp850", "cp852", "cp855", "cp857",
+    "cp858", "cp860", "cp861", "cp862", "cp863", "cp865", "cp866", "cp869", "cp874", "cp932",
+    "cp949", "cp950", "euc_jp", "euc_jis_2004", "euc_jisx0213", "euc_kr", "gb18030", "gb2312",
+    "gbk", "johab", "koi8-r", "koi8-u", "mac-cyrillic", "mac-greek", "mac-iceland", "mac-latin2",
+    "mac-roman", "mac-turkish", "shift_jis", "tis-620",
+    *(f"iso8859-{part}" for part in range(1, 17) if part != 12),
+    *(f"cp125{page}" for page in range(9)),
+}  # fmt: skip
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

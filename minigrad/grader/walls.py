@@ -44,6 +44,10 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "semget": (64, 190),
     "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180),
     "mq_unlink": (241, 181), "open_by_handle_at": (304, 265), "personality": (135, 92),
+    # Of these the machine, or each of its users, has a fixed number.
+    "io_setup": (206, 0), "io_destroy": (207, 1), "io_submit": (209, 2),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "inotify_init": (253, None),
+    "inotify_init1": (294, 26), "fanotify_init": (300, 262), "memfd_secret": (447, 447),
     # Landlock leaves these to whoever owns a file, wherever it lies.
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
@@ -62,7 +66,8 @@ TO_ITSELF = {  # refused where the first argument is another process; 0 is this 
     "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
 }  # fmt: skip
 REQUESTS = {  # refused by their second argument: signals when a file changes, input to a terminal
-    (72, 25): (8, 10, 15),  # fcntl: F_SETOWN, F_SETSIG, F_SETOWN_EX
+    # fcntl: F_SETOWN, F_SETSIG, F_SETOWN_EX; F_SETPIPE_SZ, as a user's pipes have a budget of pages
+    (72, 25): (8, 10, 15, 1031),
     (16, 29): (0x8901, 0x8902, 0x5452, 0x5412, 0x540E),  # ioctl: FIOSETOWN to TIOCSCTTY
 }
 CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x00010000

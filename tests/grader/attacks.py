@@ -374,6 +374,13 @@ AROUND: dict[str, Callable[[Victim], str]] = {
     "opens a socket": by_library("socket(2, 1, 0)"),
     "opens a socket of the machine": by_library("socket(1, 1, 0)"),
     "leaves memory that others see": by_library("shmget(77, 4096, 0o1666)"),
+    "takes a place for asynchronous reading": by_library(
+        "syscall(206, 1, ctypes.byref(ctypes.c_ulong(0)))"
+    ),
+    "takes a place for watching files": by_library("inotify_init1(0)"),
+    "takes pages of the pipes of a user": then_right(
+        "import fcntl, os", "fcntl.fcntl(os.pipe()[1], 1031, 2**20)"
+    ),
     "lists the root folder": then_right(
         "import os", "os.listdir(os.open('/', os.O_RDONLY | os.O_DIRECTORY))"
     ),

@@ -37,6 +37,9 @@ HARMLESS = {
     "opens a socket",
     "opens a socket of the machine",
     "leaves memory that others see",
+    "takes a place for asynchronous reading",
+    "takes a place for watching files",
+    "takes pages of the pipes of a user",
     "lists the root folder",
     "traces its parent",
 }

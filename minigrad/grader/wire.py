@@ -8,10 +8,12 @@ reply may be, the sender replaces by a few words.
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 import os
 import struct
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,9 @@ MAX_JSON_BYTES = 4 * 2**20
 MAX_ARRAY_BYTES = 16 * 2**20
 MAX_ITEMS = 100_000
 MAX_TEXT = 20_000
+MAX_ALIKE = (
+    64  # keys of a dict with one hash; of numbers that people compute, two or three have one
+)
 PARTS = 16  # of a reply at most
 NUMERIC_KINDS = "biufc"
 
@@ -162,10 +167,7 @@ class _Unpacker:
         if "tuple" in tree:
             return tuple(self.unpack(item, depth + 1) for item in tree["tuple"])
         if "dict" in tree:
-            return {
-                self.unpack(key, depth + 1): self.unpack(item, depth + 1)
-                for key, item in tree["dict"]
-            }
+            return self._unpack_dict(tree["dict"], depth + 1)
         if "formula" in tree and self.trusted:
             self.formulas.append(Formula(str(tree["formula"])))
             self._received.append(self.formulas[-1])
@@ -173,6 +175,19 @@ class _Unpacker:
         if "other" in tree:
             return Other(str(tree["other"])[:80], str(tree.get("text", ""))[:200])
         raise GarbledError("unknown kind of value")
+
+    def _unpack_dict(self, pairs: list, depth: int) -> dict:
+        """Return a dict. Of n keys with one hash, such as k * (2**61 - 1), each costs n steps."""
+        values: dict = {}
+        alike: collections.Counter[int] = collections.Counter()
+        for tree, item in pairs:
+            key = self.unpack(tree, depth)
+            if key not in values:
+                alike[hash(key)] += 1
+                if alike[hash(key)] > MAX_ALIKE:
+                    raise GarbledError(f"more than {MAX_ALIKE} keys of a dict with one hash")
+            values[key] = self.unpack(item, depth)
+        return values
 
     def _unpack_array(self, tree: dict) -> Any:
         dtype = np.dtype(str(tree["dtype"]))
@@ -274,6 +289,16 @@ def leaves(value: Any, kind: type) -> list[Any]:
     if isinstance(value, list | tuple):
         return [leaf for item in value for leaf in leaves(item, kind)]
     return []
+
+
+def memory_of(value: Any) -> int:
+    """Return about how many bytes a received value takes in this process."""
+    parts: list[Any] = []
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple):
+        parts = [*value]
+    return sys.getsizeof(value) + sum(map(memory_of, parts))
 
 
 def as_if_sent(value: Any) -> Any:

@@ -27,7 +27,7 @@ from minigrad.grader.samples import odd_input
 from minigrad.grader.signature import differing
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
-from minigrad.grader.wire import Other, changed, leaves
+from minigrad.grader.wire import Other, changed, leaves, memory_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Mistake:
     attempt: str
 
 
+MAX_KEPT = 64 * 2**20  # bytes of the replies to one check
+COMPARED = {"arguments_after", "earlier"}  # of a reply: of no use once they were right
 KEPT = (
     "As the first call, the same one gives the right answer. What outlives a call in your code: a "
     "default argument, a global, an attribute of a class?"
@@ -90,7 +92,8 @@ class Tester:
         fixed: a NumPy Generator for shapes, graphs and programs, on which it depends whether a
             mistake shows: seeded by the check's name alone, so that no seed passes what another
             one refuses.
-        replies: what the learner's code has replied to this check so far.
+        replies: what the learner's code has replied to this check so far, for a check that is made
+            again; none once they take more than MAX_KEPT.
         evaluated_at: per formula of the last call, the points at which it was evaluated.
         n_calls: per formula of the last call, how often it was called.
         given: what the message's first part says; set by `call`, or by the check.
@@ -113,6 +116,7 @@ class Tester:
         self.random = np.random.default_rng([abs(seed), name])
         self.fixed = np.random.default_rng(name)
         self.replies: list[dict] = []
+        self._room = MAX_KEPT  # for replies
         self._evaluated_at: list[list[Any]] = []
         self._n_calls: list[int] = []
         self.given = ""
@@ -225,7 +229,7 @@ class Tester:
     def _ask(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         self._arguments = arguments
         reply = self.runner.call(name, arguments, drive=drive)
-        self.replies.append(reply)
+        self._keep(reply)
         if used := reply.get("answers_used"):
             self.fail(
                 "answer_used",
@@ -248,6 +252,13 @@ class Tester:
         """How often each formula was called; who looks rests on the learner's process."""
         vars(self.runner)["driven"] = True  # as after `drive`; not every runner reads it
         return self._n_calls
+
+    def _keep(self, reply: dict) -> None:
+        kept = {key: value for key, value in reply.items() if key not in COMPARED}
+        self._room -= memory_of(kept)
+        self.replies.append(kept)
+        if self._room < 0:
+            self.replies.clear()
 
     def _unchanged(self, arguments: list, reply: dict) -> None:
         if changed(arguments, reply["arguments_after"]):

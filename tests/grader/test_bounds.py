@@ -1,18 +1,31 @@
 """No reply costs the grader more than a moment, and none ends the run, whatever its form."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import run, wire
+from minigrad.grader import run, tester, wire
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.launcher import GraderError
 from minigrad.grader.limits import Limits
 from minigrad.grader.run import Submission, WorkerRunner, grade_exercise, hold_back, run_check
-from minigrad.grader.wire import HEADER, GarbledError, Other, as_if_received, decode, encode
+from minigrad.grader.sandbox import Reply
+from minigrad.grader.wire import (
+    HEADER,
+    GarbledError,
+    Other,
+    as_if_received,
+    decode,
+    encode,
+    leaves,
+)
+
+PRIME = 2**61 - 1  # by which Python takes numbers modulo for their hash
 
 EXERCISES = [
     exercise for stem in known_stems() for exercise in load_lesson(stem).exercises.values()
@@ -84,15 +97,54 @@ def test_a_list_whose_class_lies_about_its_length_is_counted():
         b'{"dict": [["' + b"x" * (wire.MAX_TEXT + 1) + b'", 1]]}',
         b"[" * 10**5 + b"]" * 10**5,
         b"9" * 10**5,
+        json.dumps({"dict": [[k * PRIME, None] for k in range(10_000)]}).encode(),
+        json.dumps({"dict": [[{"tuple": [k * PRIME]}, None] for k in range(10_000)]}).encode(),
         b'{"tuple": 3}',
         b'{"dict": [1]}',
         b'{"other": [], "text": {}, "again": 5, "array": null}',
     ],
-    ids=["items", "text", "key", "nested", "digits", "tuple", "dict", "array"],
+    ids=[
+        "items",
+        "text",
+        "key",
+        "nested",
+        "digits",
+        "hash",
+        "hash of tuples",
+        "tuple",
+        "dict",
+        "array",
+    ],
 )
 def test_a_forged_reply_is_garbled(text):
     with pytest.raises(GarbledError):
         decode(text, b"")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        range(-20_000, 20_000),
+        [k * 2**61 for k in range(20_000)],
+        [k * 2.0**61 for k in range(20_000)],
+        [2.0**k for k in range(-1074, 1024)],
+        [2**k for k in range(1024)],
+        [(k, -k) for k in range(-5_000, 5_000)],
+        [np.float32(k / 8) for k in range(2_000)],
+    ],
+    ids=["ints", "large ints", "large floats", "powers", "powers of int", "pairs", "float32"],
+)
+def test_a_dict_that_somebody_computes_arrives(keys):
+    values = dict.fromkeys(keys, 1)
+    assert as_if_received(values) == values
+
+
+def test_things_that_look_alike_are_one_key():
+    class Thing:
+        def __repr__(self):
+            return "a thing"
+
+    assert len(as_if_received({Thing(): k for k in range(1_000)})) == 1
 
 
 def test_a_request_may_be_as_long_as_it_is():
@@ -125,6 +177,25 @@ class Forger(WorkerRunner):
 
     def printed(self):
         return ""
+
+
+def test_of_a_reply_only_what_a_worker_sends_is_kept(server):
+    exercise = load_lesson("00_start").exercises["hello"]
+    fields = {"ok": 1, "arguments_after": [], "evaluated_at": [], "n_calls": [], "earlier": 2}
+    content = {**fields, "more": np.zeros(wire.MAX_ARRAY_BYTES // 8)}
+    runner = WorkerRunner(server, Submission(Path("exercises/00_start.py"), ""), exercise)
+    runner.start = lambda: SimpleNamespace(call=lambda *_, **__: Reply(content, 0.0))  # type: ignore
+    assert runner.call("hello", []) == {**fields, "answers_used": []}
+
+
+def test_replies_to_a_check_take_little_memory(server):
+    exercise = load_lesson("00_start").exercises["hello"]
+    runner = Forger(server, exercise, {"ok": np.zeros(2**20), "earlier": None})
+    t = tester.Tester(exercise, "text", runner, seed=1)
+    for _ in range(40):
+        t.call("hello", np.zeros(2**20))
+        kept = [*leaves(t.replies, np.ndarray)]
+        assert sum(array.nbytes for array in kept) <= tester.MAX_KEPT
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)

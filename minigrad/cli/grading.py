@@ -139,7 +139,9 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
             row.missing.append(stem)
             continue
         try:
-            row.results[stem] = grade(server, load_lesson(stem), path, seed=book.seed)
+            row.results[stem] = grade(
+                server, load_lesson(stem), path, seed=book.seed, within=handed.within[stem]
+            )
             row.notes += reasons(f"{stem}.py", row.results[stem])
         except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"

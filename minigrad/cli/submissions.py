@@ -10,6 +10,8 @@ from pathlib import Path
 
 from minigrad.grader.folder import CourseError, known_stems
 from minigrad.grader.message import one_line
+from minigrad.grader.opening import open_file
+from minigrad.grader.reading import LARGEST
 
 STEM = "(?P<stem>{})"  # one of the lessons'
 NUMBER = r"[-_ ]?\(?\d+\)?"  # 02_graph (1).py: of a platform or a browser
@@ -17,7 +19,6 @@ FLAT = rf"(?s)(?P<who>.+)[_-]{STEM}(?:{NUMBER})?\.py"  # of two stems, the last:
 AGAIN = rf"{STEM}{NUMBER}\.py"
 PACKED = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".7z", ".rar")
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
-LARGEST = 1_000_000  # bytes
 DEEPEST = 5  # folders below a submission
 
 
@@ -25,11 +26,14 @@ DEEPEST = 5  # folders below a submission
 class Handed:
     """One submission: its name, its files by stem, and notes on other files.
 
+    `within` says, by stem, where a file lay once links were followed: the submission, or the file
+    itself. It is opened later, and may be a link by then.
     `fault` says why it cannot be graded: what nobody could read earns no zero.
     """
 
     name: str
     files: dict[str, Path] = field(default_factory=dict)
+    within: dict[str, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     fault: str = ""
 
@@ -197,7 +201,7 @@ def add(handed: Handed, stem: str, path: Path, folder: Path | None) -> None:
         inside = target.is_relative_to(folder.resolve()) if folder else not path.is_symlink()
         status = path.stat()
         if inside and stat.S_ISREG(status.st_mode):
-            path.open("rb").close()
+            os.close(open_file(path, os.O_RDONLY))
     except (OSError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         said = f"{printable(path.name)} cannot be read: {why}"
@@ -214,3 +218,4 @@ def add(handed: Handed, stem: str, path: Path, folder: Path | None) -> None:
         handed.notes.append(f"{path.name} is larger than {LARGEST:,} bytes")
     else:
         handed.files[stem] = path
+        handed.within[stem] = folder.resolve() if folder else target

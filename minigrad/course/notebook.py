@@ -27,7 +27,7 @@ from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
 from minigrad.grader.reading import UnreadableError, read_source
 from minigrad.grader.result import Result
-from minigrad.grader.run import SAVE_AS_UTF8, grade, new_seed
+from minigrad.grader.run import grade, new_seed
 from minigrad.grader.spec import Lesson
 from minigrad.parsing import tree_of
 
@@ -141,4 +141,4 @@ def _text_of(path: Path) -> str:
         return read_source(path)
     except UnreadableError as error:
         name = f"{path.parent.name}/{path.name}"
-        raise CourseError(f"{name}: {error}. {SAVE_AS_UTF8}") from None
+        raise CourseError(f"{name}: {error}. {error.attempt}") from None

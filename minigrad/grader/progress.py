@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.grader.atomic import free_name, write_atomically
+from minigrad.grader.opening import NotAFileError, open_file, read_file
 from minigrad.grader.result import Result
 
 try:
@@ -25,6 +27,7 @@ except ImportError:  # Windows: of two processes that save at once, one may lose
     fcntl = None
 
 VERSION = 1
+LARGEST = 64 * 2**20  # bytes; a year's are a thousandth
 EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
 TEXT = str | None
 # Per section: the types of an entry's fields, and the fields that every entry has.
@@ -88,13 +91,13 @@ def _read(path: Path) -> dict[str, Any] | None:
     """Return the file's content; empty progress if there is no file, None if it is damaged."""
     fresh = _fresh()
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_file(path, LARGEST))
         well_formed = isinstance(data, dict) and data["version"] == VERSION
         well_formed = well_formed and all(isinstance(data[key], type(fresh[key])) for key in fresh)
         return data if well_formed and all(_is_whole(data, key) for key in ENTRIES) else None
     except FileNotFoundError:
         return fresh
-    except (ValueError, KeyError, RecursionError, IsADirectoryError):
+    except (ValueError, KeyError, RecursionError, IsADirectoryError, NotAFileError):
         return None
 
 
@@ -120,7 +123,8 @@ def _alone(state: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with open(state / "progress.lock", "ab") as lock:
+    fd = open_file(state / "progress.lock", os.O_RDWR | os.O_CREAT)
+    with open(fd, "ab") as lock:
         with contextlib.suppress(OSError):  # some network folders have no locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

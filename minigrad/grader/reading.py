@@ -8,8 +8,10 @@ import io
 import tokenize
 from pathlib import Path
 
+from minigrad.grader.opening import NotAFileError, read_file
 from minigrad.parsing import tree_of
 
+LARGEST = 1_000_000  # bytes of a file
 MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
 # By the names of `codecs.lookup`. Each takes time in proportion to the bytes, and has ASCII's bytes
 # for ASCII's characters. Python knows others that are no encodings of text (unicode_escape), or
@@ -26,28 +28,40 @@ ENCODINGS = {
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
+SAVE_AS_UTF8 = "Save the file as UTF-8; editors have the encoding in a menu, or beside Save."
+PUT_A_FILE = "Put a file of your code alone in its place: no link, no pipe, and none so large."
+
+
 class UnreadableError(ValueError):
     """Bytes that Python could not decode either; the text says why.
 
     `line` is the number of the line at fault, `shown` its text; 0 and "" where no line is.
+    `attempt` says what to do.
     """
 
-    def __init__(self, why: str, line: int = 0, shown: str = "") -> None:
+    def __init__(
+        self, why: str, line: int = 0, shown: str = "", attempt: str = SAVE_AS_UTF8
+    ) -> None:
         super().__init__(f"Python cannot read this file: {why}")
-        self.line, self.shown = line, shown
+        self.line, self.shown, self.attempt = line, shown, attempt
 
 
-def read_source(path: Path) -> str:
+def read_source(path: Path, within: Path | None = None) -> str:
     r"""Return the text of a Python file, with lines that end in "\n".
 
     As in Python, the encoding is UTF-8 unless the first two lines name another, a byte-order mark
     is dropped, and lines may end in "\r\n" and "\r".
 
+    With `within`, a resolved path, the file has to lie there once all links are followed.
+
     Raises:
-        UnreadableError: the bytes are not in that encoding, one of them is null, or the encoding
-            is not among `ENCODINGS`.
+        UnreadableError: it is no regular file or a large one (`read_file`), the bytes are not in
+            that encoding, one of them is null, or the encoding is not among `ENCODINGS`.
     """
-    content = path.read_bytes()
+    try:
+        content = read_file(path, LARGEST, within=within)
+    except NotAFileError as error:
+        raise UnreadableError(error.strerror or "it is no file", attempt=PUT_A_FILE) from None
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         if codecs.lookup(encoding).name not in ENCODINGS:

@@ -30,7 +30,6 @@ MAX_FRAMES, MAX_TEXT, MAX_SAID = 100, 300, 4_000  # of an exception's descriptio
 N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
-SAVE_AS_UTF8 = "Save the file as UTF-8; editors have the encoding in a menu, or beside Save."
 # For each way in which a worker ends, or gives no answer, the Try line.
 ENDED = {
     "time": "What makes each loop end? And how does its work grow with the input?",
@@ -65,10 +64,10 @@ class Submission:
     unreadable: UnreadableError | None = None
 
     @classmethod
-    def read(cls, path: Path) -> Submission:
-        """Read the file."""
+    def read(cls, path: Path, within: Path | None = None) -> Submission:
+        """Read the file; `within` is that of `read_source`."""
         try:
-            return cls(path, read_source(path))
+            return cls(path, read_source(path, within))
         except UnreadableError as error:
             return cls(path, f"raise SyntaxError({str(error)!r})\n", unreadable=error)
 
@@ -301,7 +300,7 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
     given = f"loading {shown}"
     if fault := runner.submission.unreadable:
         where = f"{shown}:{fault.line}\n  {fault.shown[:200]}" if fault.line else shown
-        return Message("encoding", given, "a file that loads", str(fault), where, SAVE_AS_UTF8)
+        return Message("encoding", given, "a file that loads", str(fault), where, fault.attempt)
     try:
         loaded = runner.start().loaded
         if "raised" in loaded:
@@ -444,13 +443,14 @@ def grade(
     *,
     names: list[str] | None = None,
     seed: int | None = None,
+    within: Path | None = None,
     around: Callable[[Exercise], AbstractContextManager] = contextlib.nullcontext,
 ) -> Result:
     """Grade a lesson's file, all its exercises or those named.
 
-    `around(exercise)` is entered while an exercise is graded.
+    `within` is that of `read_source`. `around(exercise)` is entered while an exercise is graded.
     """
-    submission = Submission.read(path)
+    submission = Submission.read(path, within)
     result = Result(new_seed() if seed is None else seed)
     result.file_hashes[path.stem] = file_hash(submission.source)
     for name, exercise in lesson.exercises.items():

@@ -438,6 +438,23 @@ def test_files_that_break_a_parser_are_rows_like_others(tmp_path, capsys):
     assert {row["points"] for row in rows} == {"0"}
 
 
+def test_a_file_that_becomes_a_link_before_it_is_read_earns_nothing(tmp_path):
+    for name in ("ada", "eve"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "00_start.py").write_text(SOLUTION)
+    (tmp_path / "fay_00_start.py").write_text(SOLUTION)
+    found = {one.name: one for one in find_submissions(tmp_path)}
+    for path in (tmp_path / "eve" / "00_start.py", tmp_path / "fay_00_start.py"):
+        path.unlink()
+        path.symlink_to(tmp_path / "ada" / "00_start.py")
+    for name, points in (("ada", load_lesson("00_start").points), ("eve", 0), ("fay", 0)):
+        one = found[name]
+        path, within = one.files["00_start"], one.within["00_start"]
+        with Server() as server:
+            result = grade(server, load_lesson("00_start"), path, seed=3, within=within)
+        assert result.points == points
+
+
 def test_a_link_beside_others_files_earns_nothing(tmp_path):
     (tmp_path / "ada_00_start.py").write_text(SOLUTION)
     (tmp_path / "eve_00_start.py").symlink_to(tmp_path / "ada_00_start.py")

@@ -67,6 +67,20 @@ def test_two_unreadable_files_in_one_second_are_both_kept(tmp_path):
     assert texts == {"one", "two", "three"}
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_progress_is_set_aside(tmp_path):
+    os.mkfifo(tmp_path / "progress.json")
+    assert progress.load(tmp_path)["exercises"] == {}
+    assert len(list(tmp_path.glob("progress.json.unreadable-*"))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_the_lock_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "progress.lock")
+    with pytest.raises(OSError, match="no regular file"):
+        progress.record(tmp_path, result())
+
+
 def test_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     progress.record(tmp_path, result())
     before = (tmp_path / "progress.json").read_bytes()
@@ -125,7 +139,7 @@ def test_progress_that_must_not_be_read_is_said_and_kept(tmp_path, monkeypatch, 
         raise PermissionError(13, "Permission denied", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "read_text", refuse)
+        patched.setattr(progress, "read_file", refuse)
         assert progress.load(tmp_path)["exercises"] == {}
         assert "cannot be read: [Errno 13] Permission denied" in capsys.readouterr().err
         with pytest.raises(PermissionError):

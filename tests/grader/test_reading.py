@@ -2,6 +2,7 @@
 
 import ast
 import codecs
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -235,6 +236,33 @@ def test_a_file_too_long_to_parse_is_not_parsed(ask, answer, monkeypatch):
     source = "def f():\n    pass\n" + "x = 1\n" * 40_000
     monkeypatch.setattr(reading, "tree_of", lambda _: pytest.fail("it was parsed"))
     assert ask(source, "f") == answer
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="no /proc here")
+def test_a_link_to_a_file_of_the_system_is_not_shown(server, tmp_path):
+    path = tmp_path / "exercises" / "00_start.py"
+    path.parent.mkdir()
+    path.symlink_to("/proc/self/environ")
+    message = grade(server, LESSON, path, seed=3).exercises[0].first_failure.message
+    assert "a file of the system" in message.got
+    assert message.where == "exercises/00_start.py"
+    assert "Put a file" in message.attempt
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "00_start.py")
+    with pytest.raises(UnreadableError, match="a pipe"):
+        read_source(tmp_path / "00_start.py")
+
+
+def test_a_link_to_a_file_elsewhere_is_read_if_it_may_lie_there(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "other.py").write_text("x = 1\n")
+    (tmp_path / "mine" / "00_start.py").symlink_to(tmp_path / "other.py")
+    assert read_source(tmp_path / "mine" / "00_start.py") == "x = 1\n"
+    with pytest.raises(UnreadableError, match="leads out of the submission"):
+        read_source(tmp_path / "mine" / "00_start.py", (tmp_path / "mine").resolve())
 
 
 def test_two_threads_parse_at_a_time():

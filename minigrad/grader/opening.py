@@ -1,0 +1,73 @@
+"""Opens what a learner's folder holds, which may be a pipe, a device or a link in place of a file.
+
+A pipe makes who opens it wait for ever, and a link shows what only the reader may read. What is
+opened is looked at once it is open: nobody can change it any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+SYSTEM = ("/proc/", "/sys/", "/dev/")  # their files are the system's, or a process's
+
+
+class NotAFileError(OSError):
+    """What was opened is no regular file of a learner's; its text says what it is."""
+
+
+def read_file(path: Path, most: int, *, within: Path | None = None) -> bytes:
+    """Return a file's content, without ever waiting.
+
+    Args:
+        path: the file, or a link to one.
+        most: how many bytes it may have.
+        within: a resolved path: the file lies there or below, once all links are followed.
+
+    Raises:
+        NotAFileError: it is no regular file, it is too large, a link leads to one of the system's
+            or, with `within`, elsewhere.
+    """
+    fd = open_file(path, os.O_RDONLY, within=within)
+    with open(fd, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise _no_file(path, f"is larger than {most:,} bytes")
+    return content
+
+
+def open_file(path: Path, flags: int, *, within: Path | None = None) -> int:
+    """Return the descriptor of a regular file, as `os.open` does; see `read_file`."""
+    for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):  # each where the system has it
+        flags |= getattr(os, name, 0)
+    fd = os.open(path, flags, 0o666)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _no_file(path, "is no regular file, but a folder, a pipe or a device")
+        place = _place(fd, path)
+        if within is not None and not place.is_relative_to(within):
+            raise _no_file(path, "is a link that leads out of the submission")
+        is_linked = place != path.parent.resolve() / path.name
+        if is_linked and place.as_posix().startswith(SYSTEM):
+            raise _no_file(path, f"is a link to {place}, a file of the system's")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _no_file(path: Path, why: str) -> NotAFileError:
+    return NotAFileError(errno.EINVAL, f"it {why}", str(path))
+
+
+def _place(fd: int, path: Path) -> Path:
+    """Return where an open file lies."""
+    try:
+        return Path(os.readlink(f"/proc/self/fd/{fd}"))
+    except OSError:  # no Linux: where the path leads now, if it is the same file
+        place = path.resolve()
+        if not os.path.samestat(place.lstat(), os.fstat(fd)):
+            raise _no_file(path, "was replaced while it was opened") from None
+        return place

@@ -7,6 +7,7 @@ import argparse
 from minigrad.course.keeping import keep_copy, stub_of
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
+from minigrad.grader.opening import LARGEST_KEPT, read_file
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError(f"nothing was reset: this course has no exercises for lesson {stem[:2]}")
     try:
         if path.exists():
-            if path.read_bytes() == stub.encode():
+            if read_file(path, LARGEST_KEPT) == stub.encode():
                 print(f"exercises/{path.name} is the stub already")
                 return 0
             kept = keep_copy(folder, [path]) / "exercises" / path.name

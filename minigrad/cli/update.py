@@ -20,6 +20,7 @@ from minigrad.course.merge import MergeError, merge
 from minigrad.course.source import Source, installed, is_checkout, source_in
 from minigrad.grader.atomic import place, write_atomically
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder
+from minigrad.grader.opening import LARGEST_KEPT, read_file
 
 
 @dataclass
@@ -189,7 +190,7 @@ def report(change: Change, folder: CourseFolder) -> None:
 def read(path: Path) -> bytes | None:
     """Return a file's content, None if there is no file."""
     try:
-        return path.read_bytes()
+        return read_file(path, LARGEST_KEPT)
     except FileNotFoundError:
         return None
 

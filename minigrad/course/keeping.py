@@ -14,6 +14,7 @@ from pathlib import Path
 from minigrad.course.source import Source, installed
 from minigrad.grader.atomic import free_name, write_atomically
 from minigrad.grader.folder import CourseFolder
+from minigrad.grader.opening import LARGEST_KEPT, read_file
 
 
 def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
@@ -29,7 +30,7 @@ def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
     for path in paths:
         target = part / path.relative_to(folder.root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        content = path.read_bytes()
+        content = read_file(path, LARGEST_KEPT)
         write_atomically(target, content)
         if target.read_bytes() != content:
             raise OSError(f"the copy {target} differs from {path}")

@@ -11,6 +11,7 @@ import os
 import stat
 from pathlib import Path
 
+LARGEST_KEPT = 2**30  # bytes of a file that is copied before it is replaced
 SYSTEM = ("/proc/", "/sys/", "/dev/")  # their files are the system's, or a process's
 
 

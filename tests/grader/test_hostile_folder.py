@@ -63,6 +63,16 @@ def test_check_is_not_changed_by_a_file_beside_the_exercises(name, course):
     assert run(course, "minigrad", "check", "00").returncode == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_reset_does_not_wait_for_a_pipe(course):
+    (course / "exercises" / "00_start.py").unlink()
+    os.mkfifo(course / "exercises" / "00_start.py")
+    done = run(course, "minigrad", "reset", "00")
+    assert done.returncode == 2
+    assert "nothing was reset" in done.stderr
+    assert "no regular file" in done.stderr
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_pytest_grades_by_its_own_rules_or_says_why_it_does_not(name, course):
     (course / "exercises" / name).write_text(FILES[name])

@@ -185,6 +185,8 @@ class GotPastError(Exception):
 class AloneRunner:
     """Gives a check its earlier replies again, and makes the last call in a new worker."""
 
+    driven = False  # the run whose replies these are has said it
+
     def __init__(self, runner: WorkerRunner, replies: list[dict]) -> None:
         self.runner = runner
         self.replies = replies[:-1]

@@ -71,7 +71,12 @@ class Survey:
 
 
 class Runner(Protocol):
-    """Where the learner's code runs: a worker process, or this one (`check(function)`)."""
+    """Where the learner's code runs: a worker process, or this one (`check(function)`).
+
+    driven: whether a check rests on what was measured in the process of the learner's code.
+    """
+
+    driven: bool
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict: ...
 
@@ -244,13 +249,13 @@ class Tester:
     @property
     def evaluated_at(self) -> list:
         """Where each formula was evaluated; who looks rests on the learner's process."""
-        vars(self.runner)["driven"] = True  # as after `drive`; not every runner reads it
+        self.runner.driven = True
         return self._evaluated_at
 
     @property
     def n_calls(self) -> list[int]:
         """How often each formula was called; who looks rests on the learner's process."""
-        vars(self.runner)["driven"] = True  # as after `drive`; not every runner reads it
+        self.runner.driven = True
         return self._n_calls
 
     def _keep(self, reply: dict) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minigrad.cli import grading, strangers
+from minigrad.cli import grading, strangers, submissions
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.grading import file_name
 from minigrad.cli.main import main
@@ -408,7 +408,7 @@ def test_a_file_that_cannot_be_read_is_not_graded_and_says_why(tmp_path, monkeyp
     def refuse(path, *_):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(submissions, "open_file", refuse)
     [anna] = find_submissions(tmp_path)
     assert anna.files == {}
     assert anna.fault == "00_start.py cannot be read: Permission denied"

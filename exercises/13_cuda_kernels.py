@@ -139,10 +139,10 @@ def k_transpose(x, out):
 # counts in shared memory, and adds its counts to those of all blocks at the
 # end. It passed all of their tests; with larger blocks, counts are missing
 # now and then. One thing is wrong.
-#   kind:  what is missing: "barrier", "atomic" or "guard"; write: the
-#   letter of the line whose write is lost or comes too late; read:  the
-#   letter of the line that reads or writes what it should not yet.
-# Write them into BUG, then mend the kernel.
+#   kind:  what is missing: "barrier", "atomic" or "guard";
+#   write: the letter of the line whose write is lost or comes too late;
+#   read:  the letter of the line that reads or writes what it should not.
+# Write them into BUG, two different letters, then mend the kernel.
 
 BUG = {"kind": None, "write": None, "read": None}
 

@@ -222,8 +222,9 @@ def valid_copy(model):
 #   list:  a container that outlives the step holds on to its graph;
 #   cycle: objects that hold each other, so that only the garbage collector
 #          frees them, at some later time.
-# Write the letter of each into BUG, then mend the loop. Two of them may
-# hold the same nodes: then removing only one changes nothing.
+# Write the letter of each into BUG, each its own: one letter for two kinds
+# counts for neither. Then mend the loop. Two of them may hold the same
+# nodes: then removing only one changes nothing.
 
 ### BEGIN SOLUTION
 BUG = {"chain": "E", "list": "D", "cycle": "C"}

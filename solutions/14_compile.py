@@ -335,7 +335,7 @@ def donate(program, donated):
 #   value:   the donated argument that is read too late, such as "w1";
 #   written: the letter of the line that overwrites it;
 #   read:    the letter of the line that reads it afterwards.
-# Write them into BUG, then mend the step.
+# Write them into BUG, two different letters, then mend the step.
 
 ### BEGIN SOLUTION
 BUG = {"value": "w2", "written": "J", "read": "K"}

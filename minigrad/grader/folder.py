@@ -11,9 +11,8 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from minigrad.grader.spec import Exercise, Lesson
+from minigrad.grader.spec import PACKAGE, Exercise, Lesson
 
-CHECKS_PACKAGE = "minigrad.course"
 CHECKS_FOLDER = Path(__file__).parents[1] / "course"
 STEM = re.compile(r"\d\d_[a-z0-9_]+")
 
@@ -55,7 +54,7 @@ def load_lesson(stem: str) -> Lesson:
         LessonError: its package does not load.
     """
     try:
-        return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
+        return importlib.import_module(f"{PACKAGE}.l{stem}").lesson
     except Exception as error:  # code of one lesson: whatever is wrong with it, others go on
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         raise LessonError(f"lesson {stem[:2]} cannot be loaded: {what}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from minigrad.grader.limits import Limits
 
 NEEDS = ("plain", "engine")
+PACKAGE = "minigrad.course"  # of the lessons; imported by name, as the grader stands below it
 Run = Callable[[Any], None]  # what a check does with its `tester.Tester`
 Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
@@ -143,6 +145,11 @@ class Lesson:
     def points(self) -> int:
         """The points of all exercises together."""
         return sum(exercise.points for exercise in self.exercises.values())
+
+    def load(self, *modules: str) -> None:
+        """Import modules of the lesson's package, which add their exercises in this order."""
+        for name in modules:
+            importlib.import_module(f"{PACKAGE}.l{self.stem}.{name}")
 
     def exercise(self, name: str, **facts: Any) -> Exercise:
         """Add an exercise; `facts` are the arguments of `Exercise`."""

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from minigrad.course.l00_start.lesson import lesson
+from minigrad.course.l00_start import lesson
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l00_start.lesson import lesson
+from minigrad.course.l00_start import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.formula import Formula

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.course.l00_start.lesson import lesson
+from minigrad.course.l00_start import lesson
 from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import KEPT, Tester
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l01_chain_rule import lesson
 from minigrad.course.l01_chain_rule.common import DROPPED
-from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.message import show
 from minigrad.grader.samples import SHAPES, numbers

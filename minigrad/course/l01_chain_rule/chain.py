@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.lesson import lesson
+from minigrad.course.l01_chain_rule import lesson
 from minigrad.grader.formula import Formula
 from minigrad.grader.tester import Mistake, Tester
 

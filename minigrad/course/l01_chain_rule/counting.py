@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.lesson import lesson
+from minigrad.course.l01_chain_rule import lesson
 from minigrad.grader.tester import Tester
 
 count_mults = lesson.exercise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l01_chain_rule import lesson
 from minigrad.course.l01_chain_rule.common import (
     BY_DIFFERENCES,
     DROPPED,
@@ -11,7 +12,6 @@ from minigrad.course.l01_chain_rule.common import (
     MULTIPLIED,
     check_linear,
 )
-from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.samples import alike, numbers
 from minigrad.grader.tester import Tester

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minigrad.course.l02_graph import lesson
 from minigrad.course.l02_graph.common import (
     Graph,
     by_node,
@@ -11,7 +12,6 @@ from minigrad.course.l02_graph.common import (
     random_graph,
     twice,
 )
-from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import counted
 from minigrad.grader.tester import Mistake, Tester

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from minigrad.course.l02_graph import lesson
 from minigrad.course.l02_graph.common import Graph, first_met, random_graph
-from minigrad.course.l02_graph.lesson import lesson
 from minigrad.course.l02_graph.topo import (
     ALONE,
     CHAIN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from minigrad.course.l02_graph import lesson
 from minigrad.course.l02_graph.common import (
     Graph,
     drive,
@@ -15,7 +16,6 @@ from minigrad.course.l02_graph.common import (
     random_graph,
     same_one,
 )
-from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.message import Failed, show
 from minigrad.grader.tester import Tester
 

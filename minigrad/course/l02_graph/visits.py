@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l02_graph import lesson
 from minigrad.course.l02_graph.common import Graph, drive, given_graph, ladder, random_graph, twice
-from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.tester import Tester
 
 count_visits = lesson.exercise(

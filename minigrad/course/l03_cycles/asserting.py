@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minigrad.course.l03_cycles import lesson
 from minigrad.course.l03_cycles.common import Web, check_path, random_web
 from minigrad.course.l03_cycles.finding import (
     CHAIN,
@@ -13,7 +14,6 @@ from minigrad.course.l03_cycles.finding import (
     WIDE,
     check_looks,
 )
-from minigrad.course.l03_cycles.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

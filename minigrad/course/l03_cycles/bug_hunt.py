@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minigrad.course.l03_cycles import lesson
 from minigrad.course.l03_cycles.common import Web
-from minigrad.course.l03_cycles.lesson import lesson
 from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Mistake, Tester
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.course.l03_cycles.lesson import lesson
+from minigrad.course.l03_cycles import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minigrad.course.l03_cycles import lesson
 from minigrad.course.l03_cycles.common import Web, check_path, random_web, web
-from minigrad.course.l03_cycles.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l04_accumulation.lesson import lesson
+from minigrad.course.l04_accumulation import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l04_accumulation import lesson
 from minigrad.course.l04_accumulation.common import arrays, program, text
-from minigrad.course.l04_accumulation.lesson import lesson
 from minigrad.grader.message import counted, show
 from minigrad.grader.samples import numbers
 from minigrad.grader.tester import Mistake, Tester

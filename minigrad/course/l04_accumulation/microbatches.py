@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l04_accumulation.lesson import lesson
+from minigrad.course.l04_accumulation import lesson
 from minigrad.grader.message import counted, show
 from minigrad.grader.samples import Shape, numbers
 from minigrad.grader.tester import Tester

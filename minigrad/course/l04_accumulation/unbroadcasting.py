@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l04_accumulation.lesson import lesson
+from minigrad.course.l04_accumulation import lesson
 from minigrad.grader.samples import numbers, tolerance, views
 from minigrad.grader.tester import Tester
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l05_clone_detach.lesson import lesson
+from minigrad.course.l05_clone_detach import lesson
 from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Tester
 

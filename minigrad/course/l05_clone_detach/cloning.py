@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l05_clone_detach import lesson
 from minigrad.course.l05_clone_detach.common import asked, entries, node_text
-from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l05_clone_detach import lesson
 from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.cow_model import Model, step_text
-from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader import samples
 from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from minigrad.course.l05_clone_detach import lesson
 from minigrad.course.l05_clone_detach.common import asked, node_text
-from minigrad.course.l05_clone_detach.lesson import lesson
 from minigrad.grader.tester import Tester
 
 detach = lesson.exercise(

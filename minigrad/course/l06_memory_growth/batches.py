@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Tester

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.diagnosis import Part, check_part
-from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.limits import Limits
 from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Mistake, Tester

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

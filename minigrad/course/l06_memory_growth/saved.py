@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.message import counted
 from minigrad.grader.tester import Mistake, Tester
 

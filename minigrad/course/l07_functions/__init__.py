@@ -1,11 +1,13 @@
 """Lesson 07: what is checked, for how many points, and the hints; a module an exercise."""
 
-# The order of these lines is that of the exercises.
-# ruff: noqa: I001
-from minigrad.course.l07_functions import softplus as softplus
-from minigrad.course.l07_functions import log_sum_exp as log_sum_exp
-from minigrad.course.l07_functions import straight_through as straight_through
-from minigrad.course.l07_functions import hessian_vector as hessian_vector
-from minigrad.course.l07_functions import penalty as penalty
-from minigrad.course.l07_functions import bug_hunt as bug_hunt
-from minigrad.course.l07_functions.lesson import lesson as lesson
+from minigrad.grader.spec import Lesson
+
+lesson = Lesson("07_functions", "Operations of your own, and gradients of gradients")
+lesson.load(
+    "softplus",
+    "log_sum_exp",
+    "straight_through",
+    "hessian_vector",
+    "penalty",
+    "bug_hunt",
+)

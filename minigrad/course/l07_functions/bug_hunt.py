@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import (
     NEAR,
     ask,
@@ -14,7 +15,6 @@ from minigrad.course.l07_functions.common import (
     check_two_calls,
     spelled,
 )
-from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.gradients import check_gradients, numeric_gradient
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester

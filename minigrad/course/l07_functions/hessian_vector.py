@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import ask, entries, spelled
-from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.samples import SHAPES, numbers

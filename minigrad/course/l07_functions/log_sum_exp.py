@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import (
     DROPPED,
     check_first,
     check_second,
     check_two_calls,
 )
-from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
 
 log_sum_exp = lesson.exercise(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import ask, entries, spelled
-from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.gradients import numeric_gradient
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester

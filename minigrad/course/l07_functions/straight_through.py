@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import (
     DROPPED,
     ask,
@@ -12,7 +13,6 @@ from minigrad.course.l07_functions.common import (
     entries,
     spelled,
 )
-from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.samples import SHAPES
 from minigrad.grader.tester import Mistake, Tester

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import is_same, numbers, value_error
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show, show_both

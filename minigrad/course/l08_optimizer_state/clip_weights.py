@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
     is_same,
     listed,
     nothing_returned,
     numbers,
 )
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
 from minigrad.grader.message import show_both
 from minigrad.grader.tester import Mistake, Tester

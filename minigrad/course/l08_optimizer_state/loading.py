@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
     is_same,
     listed,
@@ -13,7 +14,6 @@ from minigrad.course.l08_optimizer_state.common import (
     numbers,
     value_error,
 )
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.course.l08_optimizer_state.saving import (
     mixed_values,
     random_state,

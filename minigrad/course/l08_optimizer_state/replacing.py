@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
     is_same,
     listed,
     numbers,
     value_error,
 )
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.course.l08_optimizer_state.saving import random_state
 from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import is_same, numbers
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Tester

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
     close_to,
     is_same,
@@ -15,7 +16,6 @@ from minigrad.course.l08_optimizer_state.common import (
     nothing_returned,
     numbers,
 )
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.course.l08_optimizer_state.update import right
 from minigrad.grader import samples
 from minigrad.grader.compare import agree

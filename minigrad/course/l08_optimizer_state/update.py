@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
     close_to,
     is_same,
@@ -13,7 +14,6 @@ from minigrad.course.l08_optimizer_state.common import (
     nothing_returned,
     numbers,
 )
-from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
 from minigrad.grader.message import show, show_both
 from minigrad.grader.tester import Mistake, Tester

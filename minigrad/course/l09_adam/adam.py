@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l09_adam import lesson
 from minigrad.course.l09_adam.common import (
     DEFAULTS,
     adam,
@@ -19,7 +20,6 @@ from minigrad.course.l09_adam.common import (
     random_state,
     tiny_state,
 )
-from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.compare import disagreements
 from minigrad.grader.tester import Tester
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.l09_adam.lesson import lesson
+from minigrad.course.l09_adam import lesson
 from minigrad.grader.samples import numbers, tolerance, views
 from minigrad.grader.tester import Tester
 

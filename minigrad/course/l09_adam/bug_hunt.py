@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
+from minigrad.course.l09_adam import lesson
 from minigrad.course.l09_adam.common import BETAS, adam, random_array
-from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 

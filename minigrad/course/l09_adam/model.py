@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.l09_adam import lesson
 from minigrad.course.l09_adam.common import (
     KEYS,
     MOMENTS,
@@ -19,7 +20,6 @@ from minigrad.course.l09_adam.common import (
     same,
     tiny_state,
 )
-from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 

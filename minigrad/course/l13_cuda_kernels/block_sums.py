@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.l13_cuda_kernels import lesson
 from minigrad.course.l13_cuda_kernels.launching import (
     Counted,
     empty,
@@ -12,7 +13,6 @@ from minigrad.course.l13_cuda_kernels.launching import (
     launch,
     written,
 )
-from minigrad.course.l13_cuda_kernels.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
 
 k_block_sum = lesson.exercise(

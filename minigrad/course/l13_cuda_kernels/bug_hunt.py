@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.l13_cuda_kernels import lesson
 from minigrad.course.l13_cuda_kernels.launching import fault, launch, shown
-from minigrad.course.l13_cuda_kernels.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -54,6 +54,9 @@ PARTS = {
             "D": "D writes zeros, and E waits for all of them. Who writes after that?",
             "I": "I adds to counts, atomically. From where does it take what it adds?",
             "E": "E is a barrier. It writes nothing.",
+            "A": "A sets memory aside. It writes nothing into it.",
+            "B": "t is the thread's own: nobody else reads it. Which line writes what others read?",
+            **dict.fromkeys("CFH", "That line reads, and writes nothing that others read."),
         },
     ),
     "read": line(
@@ -65,6 +68,11 @@ PARTS = {
             "H": "H compares two numbers that belong to the thread. Which line uses what is "
             "shared?",
             "D": "D comes before all others. Who uses what G has added up?",
+            "E": "E waits, and reads nothing. Behind which line does nobody wait?",
+            **dict.fromkeys("AB", "That line reads nothing that is shared. Which line does?"),
+            "C": "C compares two numbers that belong to the thread. Which line uses what is "
+            "shared?",
+            "F": "F reads values, which nobody writes. Which line reads what others write?",
         },
     ),
 }

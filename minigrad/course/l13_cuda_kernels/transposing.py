@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minigrad.course.l13_cuda_kernels import lesson
 from minigrad.course.l13_cuda_kernels.launching import (
     Counted,
     empty,
@@ -10,7 +11,6 @@ from minigrad.course.l13_cuda_kernels.launching import (
     place,
     written,
 )
-from minigrad.course.l13_cuda_kernels.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
 
 k_transpose = lesson.exercise(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.course.l14_compile.lesson import lesson
+from minigrad.course.l14_compile import lesson
 from minigrad.course.l14_compile.programs import Draft, packed, random_program, renamed, shown
 from minigrad.course.objects import ELEMENTWISE, Program
 from minigrad.grader.message import show

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.diagnosis import Part, check_part
-from minigrad.course.l14_compile.lesson import lesson
+from minigrad.course.l14_compile import lesson
 from minigrad.grader.tester import Mistake, Tester
 
 step_in_place = lesson.exercise(
@@ -52,12 +52,20 @@ PARTS = {
         "the line that overwrites it",
         "J",
         {
-            "C": "h is made in this step. It is not donated, and nobody wants its old value.",
-            "H": "That line writes the new velocity, which later lines want. Which one is in the "
-            "way?",
-            "I": "That line writes the new velocity, which later lines want. Which one is in the "
-            "way?",
-            "K": "K makes a new array. Which line writes over an old one?",
+            "A": "A writes nothing: a transpose is a view. Which line writes over an old value?",
+            **dict.fromkeys(
+                "BDK", "That line makes a new array. Which one writes over an old one?"
+            ),
+            **dict.fromkeys(
+                "CEGLM",
+                "It writes over what this step has made. Which line writes over a donated array?",
+            ),
+            "F": "F makes a number, and writes over nothing.",
+            **dict.fromkeys(
+                "HINO",
+                "That line writes the new velocity, which later lines want. Which one is in the "
+                "way?",
+            ),
             "P": "Nobody reads anything after P.",
         },
     ),
@@ -66,7 +74,17 @@ PARTS = {
         "K",
         {
             "A": "A computes nothing: a transpose is a view. Whose bytes are read, and where?",
+            "B": "B reads w1 before anything is overwritten. Who reads later than it should?",
             "D": "D reads w2 while all is well. Who reads it again, under which name?",
+            **dict.fromkeys(
+                "CEFGLM",
+                "It reads what this step has made. Which line reads a donated array?",
+            ),
+            **dict.fromkeys(
+                "HINO",
+                "It reads the velocity of the step before, which is still there. Which line wants "
+                "an old value that is gone?",
+            ),
             "J": "J reads an entry of w2 and then writes that very entry. Who comes too late?",
             "P": "P reads an entry of w1 and then writes that very entry. Who comes too late?",
         },

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from minigrad.course.l14_compile import lesson
 from minigrad.course.l14_compile.aliasing import reason
 from minigrad.course.l14_compile.costs import op_by_op, peak_bytes, plan
-from minigrad.course.l14_compile.lesson import lesson
 from minigrad.course.l14_compile.machine import run, run_in_place
 from minigrad.course.l14_compile.programs import (
     Draft,

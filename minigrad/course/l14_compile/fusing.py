@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minigrad.course.l14_compile import lesson
 from minigrad.course.l14_compile.costs import temporaries
-from minigrad.course.l14_compile.lesson import lesson
 from minigrad.course.l14_compile.machine import run, run_groups
 from minigrad.course.l14_compile.programs import (
     Draft,

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from minigrad.course.l14_compile.lesson import lesson
+from minigrad.course.l14_compile import lesson
 from minigrad.course.l14_compile.programs import (
     Draft,
     check_again,

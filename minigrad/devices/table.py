@@ -145,7 +145,7 @@ class Device:
         """Write the windows of x to out as columns, 0 where they overhang.
 
         x (images, channels, h, w) is contiguous. out (images, channels * elements of a window,
-        windows of an image) is contiguous along its last axis. window: see `cpu.window.Window`.
+        windows of an image) is contiguous along its last axis. window: see `window.Window`.
         """
         raise NotImplementedError
 

@@ -1,12 +1,13 @@
-"""Kinds of values in a formula, 'f', 'i' or 'b': one rule for every kernel."""
+"""Kinds of values in a formula, 'f', 'i' or 'b': one rule for every kernel; what one costs."""
 
 from minigrad.array.dtypes import by_name
-from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression
+from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression, walk
 
 OWN = {  # mathematics.py
     "exp", "expm1", "log", "log1p", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "atan2",
     "floor_divide", "remainder",
 }  # fmt: skip
+OWN_COST = 30  # of an exp, in additions
 WHOLE = {"floor_divide", "remainder", "pow"}  # of ints in powers.py
 REAL_ONLY = OWN - WHOLE | {"sqrt", "div", "cast_float", "row_mean"}
 TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
@@ -72,3 +73,9 @@ class Kinds:
         if self.of(e) == dtype.kind and dtype is computed:
             return e
         return Expression(f"as_{dtype.name}", e)
+
+
+def cost(formulas):
+    """The arithmetic of formulas, in additions."""
+    return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
+               for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

@@ -9,7 +9,7 @@ over rows are kept, how sizes are written, how a maximum is found.
 from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import int64
-from minigrad.formulas.emit import reductions
+from minigrad.formulas.expression import reductions
 
 SUMS = ("sum", "mean")
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}

@@ -1,7 +1,7 @@
 """The text of a row kernel: passes over a row, one per nesting level of row reductions."""
 
 from minigrad.formulas.codegen import EagerKernel
-from minigrad.formulas.emit import elements, reductions
+from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
 from minigrad.formulas.loop import Gathering
 

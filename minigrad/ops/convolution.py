@@ -10,7 +10,7 @@ import math
 
 from minigrad.arguments import short, whole
 from minigrad.devices.backend import device_of
-from minigrad.devices.cpu.window import Window, pair, window_of
+from minigrad.devices.window import Window, pair, window_of
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.formulas.expression import IDENTITY, call
 from minigrad.formulas.sums import BLOCK

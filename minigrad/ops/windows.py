@@ -4,7 +4,7 @@ import math
 
 from minigrad.array.dtypes import int64
 from minigrad.devices.backend import device_of
-from minigrad.devices.cpu.window import Window, window_of
+from minigrad.devices.window import Window, window_of
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural

@@ -11,8 +11,8 @@ from minigrad.array.array import ndarray
 from minigrad.array.dtypes import float32, float64, int64
 from minigrad.devices.backend import device_named
 from minigrad.devices.cpu import structural
-from minigrad.devices.cpu.window import Window
 from minigrad.devices.threads import threads
+from minigrad.devices.window import Window
 
 CPU: Any = device_named("cpu")
 DTYPES = {"float32": float32, "float64": float64}

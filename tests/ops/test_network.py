@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 from minigrad.devices.cpu import blas, structural
-from minigrad.devices.cpu.window import Window
+from minigrad.devices.window import Window
 from minigrad.ops import convolution
 from tests.ops import numeric, oracles
 

@@ -6,7 +6,7 @@ from minigrad.array.dtypes import float64
 from minigrad.compiler.cpu.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.fuse.epilogue import rows_of_block, tile_text
 from minigrad.compiler.program.program import Value
-from minigrad.devices.cpu.blas import plan as product_plan
+from minigrad.devices.product import gemm_calls
 
 
 class Address(NamedTuple):
@@ -148,7 +148,7 @@ class Writer:
     def _product(self, call):
         item = call.item
         a, b, out = item.a, item.b, item.out
-        plan = product_plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+        plan = gemm_calls(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
         assert plan is not None, "fusion copies what BLAS cannot read"
         numbers, inner, offsets = plan
         if call.kernel is not None:

@@ -3,7 +3,6 @@
 import functools
 import time
 
-from minigrad.compiler.cpu.outline import Outline
 from minigrad.compiler.cpu.schedule import regions_of
 from minigrad.compiler.cpu.step_text import StepText
 from minigrad.compiler.cpu.without_blas import PythonStep
@@ -11,6 +10,7 @@ from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.inplace import Sharing
 from minigrad.compiler.passes import simplify
+from minigrad.compiler.program.outline import Outline
 from minigrad.compiler.program.traffic import lives_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas

@@ -7,12 +7,12 @@ per thread, and each small call goes to the thread with the least work.
 from typing import Any
 
 from minigrad.array.dtypes import float32, float64
+from minigrad.compiler.cpu.loop_text import loop_text
 from minigrad.compiler.cpu.opaque_text import scratch_of, work_of
 from minigrad.compiler.fuse.inplace import rooted
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
-from minigrad.formulas.loop_text import loop_text
 
 WORTH = 4000  # minimum nanoseconds on one core for a call to be split
 FLOPS = 80  # per nanosecond on one core, roughly: products

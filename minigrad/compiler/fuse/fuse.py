@@ -13,7 +13,7 @@ from minigrad.compiler.fuse.recompute import recompute
 from minigrad.compiler.fuse.skinny import MOST, as_formula
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Instruction, Value, whole
-from minigrad.devices.cpu.blas import readable
+from minigrad.devices.product import readable
 
 REACH = 48  # how many items an instruction may move up
 

@@ -7,8 +7,8 @@ inputs, costs more to write and read back than to compute twice.
 from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop, shown
 from minigrad.compiler.program.items import touch
 from minigrad.compiler.program.program import Ref
-from minigrad.formulas.emit import cost
 from minigrad.formulas.expression import substitute, symbol, symbols_of
+from minigrad.formulas.kinds import cost
 
 LARGE = 1 << 18  # bytes of a temporary beyond the second-level cache
 CHEAP = 12  # cost of an element, in additions

@@ -6,7 +6,6 @@ Planning needs no GPU; `bound.Bound` gives the calls memory.
 import time
 from typing import Any
 
-from minigrad.compiler.cpu.outline import Outline
 from minigrad.compiler.cpu.schedule import ScheduledCall
 from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.inplace import Sharing, rooted
@@ -17,6 +16,7 @@ from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.program.items import MatMul
+from minigrad.compiler.program.outline import Outline
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED
 from minigrad.compiler.program.traffic import lives_of
 from minigrad.compiler.trace.functions import weakly

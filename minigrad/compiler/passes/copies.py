@@ -5,7 +5,7 @@ from minigrad.compiler.passes.algebra import is_copy
 from minigrad.compiler.passes.draft import Draft, within
 from minigrad.compiler.passes.regions import shows_same, through
 from minigrad.compiler.program.program import Ref
-from minigrad.devices.cpu.blas import readable
+from minigrad.devices.product import readable
 
 FORMULAS = {"elementwise", "rows", "reduce"}
 

@@ -5,7 +5,7 @@ import itertools
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices import loader
-from minigrad.devices.cpu.binding import by_stride, kind_of, remember, sides_of, stride_class
+from minigrad.devices.call_layout import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT, threads
 from minigrad.formulas.codegen import elementwise_text

@@ -17,6 +17,7 @@ from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.programs import BoundKernel, Programs
 from minigrad.devices.cpu.structural import StructuralKernels
+from minigrad.devices.product import readable
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import Program, symbol
@@ -68,9 +69,7 @@ class Recorder(StructuralKernels, Programs):
         bound = None
         if not accumulate and not own_matmul.is_used:
             if len(out.shape) == 2:  # as in `blas.matmul`
-                a, b = (
-                    x if blas.readable(x.shape, x.strides) else self.contiguous(x) for x in (a, b)
-                )
+                a, b = (x if readable(x.shape, x.strides) else self.contiguous(x) for x in (a, b))
             bound = blas.bound_product(a, b, out, bias is not None)
         if bound is None:
             self.is_lost = True

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from minigrad.array.array import Array
 from minigrad.array.layout import contiguous_strides, size_of
-from minigrad.devices.cpu.binding import stride_class
+from minigrad.devices.call_layout import stride_class
 from minigrad.devices.gpu.kernel import GpuKernel
 from minigrad.devices.gpu.text import IN_ORDER, LANES, SMALL
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from minigrad.array.dtypes import as_dtype
-from minigrad.devices.cpu.window import Window
 from minigrad.devices.gpu.product import matmul_plan
+from minigrad.devices.window import Window
 from tests.devices.gpu.machine import Machine, random
 
 RNG = np.random.default_rng(5)

@@ -4,11 +4,11 @@ import pytest
 
 from minigrad import simt
 from minigrad.array.dtypes import float32
-from minigrad.devices.cpu.window import Window
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.product import matmul_plan, matmul_text
 from minigrad.devices.gpu.product.matmul_plan import LARGE, SMALL, SMALL_8, ProductPlan
 from minigrad.devices.gpu.product.matmul_text import ProductTile
+from minigrad.devices.window import Window
 from minigrad.errors import DataRaceError
 from minigrad.simt.counts.counts import Counts
 from tests.devices.gpu.machine import Machine, random

@@ -8,7 +8,7 @@ import pytest
 from minigrad.array.array import ndarray
 from minigrad.array.dtypes import as_dtype, int64
 from minigrad.devices.cpu.device import cpu
-from minigrad.devices.cpu.window import Window
+from minigrad.devices.window import Window
 from tests.devices.gpu.machine import Machine, random
 
 RNG = np.random.default_rng(3)

@@ -13,8 +13,8 @@ from typing import Any
 
 from minigrad.arguments import short
 from minigrad.array.dtypes import DTYPES, float32
-from minigrad.devices.cpu import blas
 from minigrad.devices.gpu.product.matmul import Matmul
+from minigrad.devices.product import gemm_calls
 from minigrad.errors import ArgumentError, MissingLibraryError
 
 CHOICES = ("own", "library")
@@ -62,7 +62,7 @@ class Cublas:
         """Compute the products of one batch loop.
 
         cuBLAS stores matrices by columns and sees ours as transposed, so it computes
-        out^T = b^T a^T. numbers, inner: see `blas.plan`; addresses: those of a, b and out.
+        out^T = b^T a^T. numbers, inner: see `gemm_calls`; addresses: those of a, b and out.
         """
         m, n, k, lda, ldb, ldc, ta, tb = numbers
         count, step_a, step_b, step_c = inner
@@ -89,7 +89,7 @@ class LibraryMatmul(Matmul):
         if not is_plain or choice() == "own":
             super().matmul(a, b, out, bias, accumulate)
             return
-        how = blas.plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+        how = gemm_calls(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
         if how is None:
             super().matmul(a, b, out, bias, accumulate)
             return

@@ -6,7 +6,7 @@ all of them; kernels loop if a launch has fewer threads than elements.
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
-from minigrad.devices.cpu.binding import by_stride, kind_of, remember
+from minigrad.devices.call_layout import by_stride, kind_of, remember
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
     BoundLaunch,

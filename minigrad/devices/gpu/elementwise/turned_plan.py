@@ -1,7 +1,7 @@
 """Decide when an elementwise program with a turned input goes tile by tile; plan its launch."""
 
 from minigrad.array.layout import size_of
-from minigrad.devices.cpu.binding import kind_of, stride_class
+from minigrad.devices.call_layout import kind_of, stride_class
 from minigrad.devices.gpu.binding import MOST_BLOCKS, BoundLaunch, fits, kernel_of, up
 from minigrad.devices.gpu.elementwise.text import THREADS
 from minigrad.devices.gpu.elementwise.turned_text import (

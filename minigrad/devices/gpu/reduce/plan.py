@@ -5,7 +5,7 @@ from typing import NamedTuple
 from minigrad.array.array import Array
 from minigrad.array.dtypes import OF_KIND
 from minigrad.array.layout import contiguous_strides, size_of
-from minigrad.devices.cpu.binding import kind_of, sides_of
+from minigrad.devices.call_layout import kind_of, sides_of
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
     BoundLaunch,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minigrad.formulas.emit import elements, reductions
+from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
 
 

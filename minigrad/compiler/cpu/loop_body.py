@@ -1,7 +1,7 @@
 """The kernel of a compiled step: the form of its loops, where sums are kept, and its lines."""
 
 from minigrad.array.layout import size_of
-from minigrad.formulas.emit import elements, reductions
+from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
 from minigrad.formulas.loop import (
     SUMS,

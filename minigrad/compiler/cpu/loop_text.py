@@ -8,11 +8,11 @@ range [b, e) of its outermost axis.
 from typing import NamedTuple
 
 from minigrad.array.layout import collapse, size_of
-from minigrad.formulas.body import SMALL, Body
-from minigrad.formulas.emit import LoopEmitter, cost
+from minigrad.compiler.cpu.loop_body import SMALL, Body
+from minigrad.compiler.cpu.loop_emitter import LoopEmitter
 from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import substitute, symbol, walk
-from minigrad.formulas.kinds import Kinds
+from minigrad.formulas.kinds import Kinds, cost
 
 CACHE = 1 << 20  # bytes that fit in a core's cache, roughly
 

@@ -1,10 +1,6 @@
-"""The emitter for Loops of compiled steps; what their passes compute, and what it costs."""
+"""The emitter for Loops of compiled steps."""
 
 from minigrad.formulas.emitter import Emitter
-from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, walk
-from minigrad.formulas.kinds import OWN
-
-OWN_COST = 30  # of an exp, in additions
 
 
 class LoopEmitter(Emitter):
@@ -41,29 +37,3 @@ class LoopEmitter(Emitter):
             a, b = (self.value(x, "f") for x in e.args)
             return f"choose(({a} {'>' if e.op == 'maximum' else '<'} {b}) | ({a} != {a}), {a}, {b})"
         return super()._code(e)
-
-
-def elements(roots, stop=()):
-    """The expressions that a pass evaluates per element for its roots, outermost first.
-
-    Operands of row reductions and of `stop` are left out: those values are there already.
-    """
-    found, stack = {}, list(roots)[::-1]
-    while stack:
-        e = stack.pop()
-        if e not in found:
-            found[e] = None
-            if e.op not in ROW_REDUCTIONS and e not in stop:
-                stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
-    return list(found)
-
-
-def reductions(outputs, level):
-    """The row reductions of one nesting level, in order of appearance."""
-    return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]
-
-
-def cost(formulas):
-    """The arithmetic of formulas, in additions."""
-    return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
-               for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

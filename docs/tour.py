@@ -314,10 +314,10 @@ for mask, needed in ((0b01, "a"), (0b10, "b"), (0b11, "a and b")):
     print("   ", plan.program)
 
 # %% [markdown]
-# Open [ops/plan.py](../minigrad/ops/plan.py): `general` runs the kernels for any layout.
-# `_fast_path` writes a Python function for the common case: contiguous operands of one shape, one
-# kernel, no loop over the inputs. `backward_graph` walks the same trees with Variables: so
-# derivatives have derivatives.
+# Open [ops/gradient_plan.py](../minigrad/ops/gradient_plan.py): `general` runs the kernels for any
+# layout. `_fast_path` writes a Python function for the common case: contiguous operands of one
+# shape, one kernel, no loop over the inputs. `backward_graph` walks the same trees with Variables:
+# so derivatives have derivatives.
 #
 # ## 14. Which value does a gradient save?
 #

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from minigrad.devices.gpu import compiler
-from minigrad.devices.gpu.reduce import plan as reduce_plan
-from minigrad.devices.gpu.rows import plan as rows_plan
+from minigrad.devices.gpu.reduce import reduce_launch
+from minigrad.devices.gpu.rows import row_launch
 from minigrad.formulas import sums
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,8 +161,8 @@ def test_numerics_names_the_sizes_of_blocks_that_the_code_has():
         (sums.COLUMNS, "with at most {} elements"),
         (4 * piece, "more than {} terms"),
         (piece, "pieces of {} terms"),
-        (reduce_plan.ENOUGH, "n / {} numbers"),
-        (rows_plan.MOST_TEAMS, "n / {} rows"),
+        (reduce_launch.ENOUGH, "n / {} numbers"),
+        (row_launch.MOST_TEAMS, "n / {} rows"),
         (sums.MET, "more than {} numbers meet"),
     ):
         assert what.format(f"{number:,}") in page.replace("\n  ", " "), what

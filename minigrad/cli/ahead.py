@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from minigrad.compiler.cpu.plan import find_yield
+from minigrad.compiler.cpu.cpu_plan import find_yield
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from minigrad.cli.following import brief
+from minigrad.cli.next_exercise import brief
 from minigrad.cli.ranges import spelled_out
 from minigrad.course.hints import next_hint
 from minigrad.grader import progress

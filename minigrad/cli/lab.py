@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 from minigrad.cli.update import apply, cells, plan_notebook, read, report
 from minigrad.course import contents
-from minigrad.course.keeping import as_it_came, remember
+from minigrad.course.copies import as_it_came, remember
 from minigrad.course.source import Source, is_checkout
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, find_stem

@@ -25,9 +25,9 @@ from minigrad.cli import (
     book,
     checking,
     doctor,
-    following,
     grading,
     lab,
+    next_exercise,
     release,
     reset,
     start,
@@ -86,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--port", type=int, default=8888, help="the first port to try")
 
     more = "An exercise is solved when it has all its points on its file as it is now."
-    command = add("next", "show the next exercise that is not solved", following.run, more)
+    command = add("next", "show the next exercise that is not solved", next_exercise.run, more)
     command.add_argument("lesson", nargs="?", help="look in this lesson only, such as 01")
 
     more = "Only what is saved counts. The points are remembered."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from minigrad.course.keeping import keep_copy, stub_of
+from minigrad.course.copies import keep_copy, stub_of
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
 from minigrad.grader.opening import LARGEST_KEPT, read_file

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import shutil
 
-from minigrad.cli.following import brief
+from minigrad.cli.next_exercise import brief
 from minigrad.cli.ranges import spelled_out
-from minigrad.course.standing import Standing, duration, up_to_date
+from minigrad.course.scores import Standing, duration, up_to_date
 from minigrad.grader.folder import find_folder, find_stem, known_stems
 from minigrad.grader.report import Style
 from minigrad.grader.spec import Exercise

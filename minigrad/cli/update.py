@@ -15,7 +15,7 @@ from pathlib import Path
 
 from minigrad import __version__
 from minigrad.cli.start import README
-from minigrad.course.keeping import as_it_came, keep_copy, remember
+from minigrad.course.copies import as_it_came, keep_copy, remember
 from minigrad.course.merge import MergeError, merge
 from minigrad.course.source import Source, installed, is_checkout, source_in
 from minigrad.grader.atomic import place, write_atomically

@@ -10,8 +10,8 @@ import time
 from functools import partial
 
 from minigrad.cli.checking import patience, remember
-from minigrad.cli.following import brief
-from minigrad.course.watching import POLL_SECONDS, Watch
+from minigrad.cli.next_exercise import brief
+from minigrad.course.regrading import POLL_SECONDS, Watch
 from minigrad.grader.folder import find_folder, find_stem, known_stems
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style, text

@@ -7,7 +7,7 @@ from html import escape
 
 from minigrad.course.notebook import INDEX
 from minigrad.course.percent import notebook_text
-from minigrad.course.standing import (
+from minigrad.course.scores import (
     Standing,
     duration,
     first_unsolved,

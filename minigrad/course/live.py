@@ -10,8 +10,8 @@ from typing import Any
 
 from minigrad.course.hints import next_hint
 from minigrad.course.notebook import links_after
-from minigrad.course.standing import Standing, standings
-from minigrad.course.watching import POLL_SECONDS, Watch, signature_of
+from minigrad.course.regrading import POLL_SECONDS, Watch, signature_of
+from minigrad.course.scores import Standing, standings
 from minigrad.grader import progress
 from minigrad.grader.card import BORDER, QUIET, Card, link_row
 from minigrad.grader.folder import CourseFolder, find_folder, find_stem, load_lesson

@@ -15,7 +15,7 @@ from minigrad.devices.backend import device_of
 from minigrad.devices.backend import values as values_of
 from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
 from minigrad.memory.interrupts import interruptible
-from minigrad.ops.plan import sum_to
+from minigrad.ops.gradient_plan import sum_to
 from minigrad.tape.backward import add_gradients
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.versions import raise_modified

@@ -9,7 +9,7 @@ from minigrad.formulas.expression import substitute, symbol
 from minigrad.formulas.loop import Lines, Loops
 
 
-class KernelText(Lines):
+class KernelLines(Lines):
     """Collects arguments and lines, then prints the function."""
 
     def __init__(self):
@@ -38,7 +38,7 @@ def renamed_outputs(program):
     return [substitute(e, mapping, cache) for e in program.outputs]
 
 
-class EagerKernel(KernelText, Loops):
+class EagerKernel(KernelLines, Loops):
     """A kernel of loops, each with an argument for its size and one for each operand's stride.
 
     Args:

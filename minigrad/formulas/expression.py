@@ -259,23 +259,3 @@ class Program:
 
 
 IDENTITY = Program(["x"], [symbol("x")])
-
-
-def elements(roots, stop=()):
-    """The expressions that a pass evaluates per element for its roots, outermost first.
-
-    Operands of row reductions and of `stop` are left out: those values are there already.
-    """
-    found, stack = {}, list(roots)[::-1]
-    while stack:
-        e = stack.pop()
-        if e not in found:
-            found[e] = None
-            if e.op not in ROW_REDUCTIONS and e not in stop:
-                stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
-    return list(found)
-
-
-def reductions(outputs, level):
-    """The row reductions of one nesting level, in order of appearance."""
-    return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]

@@ -9,7 +9,7 @@ over rows are kept, how sizes are written, how a maximum is found.
 from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import int64
-from minigrad.formulas.expression import reductions
+from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, walk
 
 SUMS = ("sum", "mean")
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}
@@ -255,3 +255,23 @@ class Loops(Lines):
             deep = self.heads(indent, self.column_loops())
             self.all_lines(deep, [*emitter.lines, *stores])
         self.all_lines(indent, [*rows, *after])
+
+
+def elements(roots, stop=()):
+    """The expressions that a pass evaluates per element for its roots, outermost first.
+
+    Operands of row reductions and of `stop` are left out: those values are there already.
+    """
+    found, stack = {}, list(roots)[::-1]
+    while stack:
+        e = stack.pop()
+        if e not in found:
+            found[e] = None
+            if e.op not in ROW_REDUCTIONS and e not in stop:
+                stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
+    return list(found)
+
+
+def reductions(outputs, level):
+    """The row reductions of one nesting level, in order of appearance."""
+    return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]

@@ -1,9 +1,8 @@
 """The text of a row kernel: passes over a row, one per nesting level of row reductions."""
 
 from minigrad.formulas.codegen import EagerKernel
-from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.loop import Gathering
+from minigrad.formulas.loop import Gathering, elements, reductions
 
 
 def rows_text(program, modes, kinds, inner, in_place=False, block=0):

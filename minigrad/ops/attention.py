@@ -17,9 +17,9 @@ from minigrad.errors import ArgumentError, DTypeError, ShapeError
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.base import Structural
+from minigrad.ops.gradient_plan import sum_to
 from minigrad.ops.linear import matmul_arrays, swapped
 from minigrad.ops.operands import check_floats, check_operands, variables
-from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
 from minigrad.ops.structural_plan import StructuralPlan

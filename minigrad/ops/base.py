@@ -11,11 +11,11 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.fast import fast_path
+from minigrad.ops.gradient_plan import ElementwisePlan, NumberPlan, RowPlan
+from minigrad.ops.observers import announced, of_view
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
-from minigrad.ops.plan import ElementwisePlan, NumberPlan, RowPlan
 from minigrad.ops.routes import by_route
 from minigrad.ops.structural_plan import StructuralPlan
-from minigrad.ops.watching import announced, of_view
 from minigrad.seams import seams
 from minigrad.tape.function import Function
 from minigrad.tape.modes import ANNOUNCED, SPAN, note, state

@@ -23,6 +23,7 @@ from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
 from minigrad.ops.names import remembered
+from minigrad.ops.observers import announce, named
 from minigrad.ops.operands import (
     as_float,
     check_storable,
@@ -34,7 +35,6 @@ from minigrad.ops.operands import (
     stored_number,
 )
 from minigrad.ops.shape import shape_of
-from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
 from minigrad.tape.modes import ANNOUNCED, state
 from minigrad.tape.variable import Variable

@@ -23,7 +23,7 @@ from minigrad.ops.operands import (
     stored_number,
     variables,
 )
-from minigrad.ops.places import wrapped
+from minigrad.ops.subscripts import wrapped
 from minigrad.tape.variable import Variable
 
 

@@ -9,8 +9,10 @@ from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
+from minigrad.ops.observers import announce, named
 from minigrad.ops.operands import check_operands, constant, stored_number
-from minigrad.ops.places import (
+from minigrad.ops.structural_plan import StructuralPlan
+from minigrad.ops.subscripts import (
     Place,
     is_run_time,
     located,
@@ -20,8 +22,6 @@ from minigrad.ops.places import (
     viewed,
     winners,
 )
-from minigrad.ops.structural_plan import StructuralPlan
-from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, user_place

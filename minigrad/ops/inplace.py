@@ -9,8 +9,8 @@ from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
+from minigrad.ops.observers import announce
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, stored_number
-from minigrad.ops.watching import announce
 from minigrad.seams import seams
 from minigrad.tape.modes import ANNOUNCED, state
 from minigrad.tape.node import Node, user_place

@@ -14,6 +14,7 @@ from minigrad.formulas.expression import call
 from minigrad.hints import ADVICE
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
+from minigrad.ops.observers import announced
 from minigrad.ops.operands import (
     as_variable,
     check_operands,
@@ -24,7 +25,6 @@ from minigrad.ops.operands import (
 )
 from minigrad.ops.routes import by_route
 from minigrad.ops.shape import Clone
-from minigrad.ops.watching import announced
 from minigrad.tape.modes import ANNOUNCED, SPAN, note, state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled

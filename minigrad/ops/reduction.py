@@ -8,7 +8,7 @@ from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, call, symbol, where
 from minigrad.ops.base import Structural
 from minigrad.ops.binary import Mul
-from minigrad.ops.plan import sum_to
+from minigrad.ops.gradient_plan import sum_to
 
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
 SQUARE = Program(["x"], [symbol("x") * symbol("x")])

@@ -20,8 +20,8 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
+from minigrad.ops.gradient_plan import sum_to
 from minigrad.ops.operands import as_variable
-from minigrad.ops.plan import sum_to
 
 BACKWARDS = [tuple(range(rank))[::-1] for rank in range(MAX_RANK + 1)]
 

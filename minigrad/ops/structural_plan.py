@@ -3,7 +3,7 @@
 import inspect
 
 from minigrad.formulas.expression import call
-from minigrad.ops.plan import sum_to
+from minigrad.ops.gradient_plan import sum_to
 from minigrad.ops.routes import RoutedPlan, gradients, in_group
 from minigrad.seams import seams
 from minigrad.tape.saved import saved_variable

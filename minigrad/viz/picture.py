@@ -9,9 +9,9 @@ from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.tape.backward import ordered
 from minigrad.tape.variable import Variable
 from minigrad.viz.builder import build_diagram
+from minigrad.viz.graph_text import to_dot, to_mermaid, to_text
 from minigrad.viz.play import play
 from minigrad.viz.svg import to_svg
-from minigrad.viz.text import to_dot, to_mermaid, to_text
 
 LEAST = 0.7  # least width, relative to its own: titles have 9 pixels then
 

@@ -14,8 +14,8 @@ from minigrad.array.array import Array
 from minigrad.autograd.records import arrays_of
 from minigrad.devices.backend import device_of, values
 from minigrad.ops.base import Operation
+from minigrad.ops.gradient_plan import ElementwisePlan, RowPlan, is_dy
 from minigrad.ops.indexing import SetItem, SlicePlan
-from minigrad.ops.plan import ElementwisePlan, RowPlan, is_dy
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.tape.backward import gradients
 from minigrad.tape.modes import no_grad, state

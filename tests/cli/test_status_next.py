@@ -8,7 +8,7 @@ import pytest
 
 from minigrad.cli import status
 from minigrad.cli.main import main, make_parser
-from minigrad.course.standing import duration, standings
+from minigrad.course.scores import duration, standings
 from minigrad.grader import folder as folder_module
 from minigrad.grader import progress
 from minigrad.grader.reading import line_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minigrad.course.affected import affected
-from minigrad.course.watching import settled
+from minigrad.course.regrading import settled
 
 TEXT = """\
 import math

@@ -8,7 +8,7 @@ import textwrap
 
 from minigrad.compiler import passes
 from minigrad.compiler.cpu import schedule, step_text
-from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.cpu.cpu_plan import Plan
 from minigrad.compiler.fuse import epilogue as attached
 from minigrad.compiler.fuse import skinny
 from minigrad.compiler.gpu import bundle

@@ -4,7 +4,7 @@ from array import array
 
 import numpy as np
 
-from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.cpu.cpu_plan import Plan
 from minigrad.devices.threads import threads
 from tests.compiler.interpreter import memory_of
 

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.compiler.cpu import schedule
-from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.cpu.cpu_plan import Plan
 from minigrad.compiler.trace.capture import capture
 from minigrad.devices.threads import threads as pool
 from tests.compiler.replay import run_captured

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.cpu.cpu_plan import Plan
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.report.picture import picture_of
 from minigrad.viz.layout import place

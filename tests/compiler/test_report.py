@@ -5,7 +5,7 @@ import re
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.cpu.cpu_plan import Plan
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.program import CONSTANT, TEMPORARY
 from minigrad.compiler.program.traffic import distinct, instruction_bytes, lives, peak

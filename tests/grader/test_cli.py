@@ -9,7 +9,7 @@ import pytest
 import minigrad
 from minigrad.cli import checking, lab
 from minigrad.cli.main import main
-from minigrad.course import check, keeping
+from minigrad.course import check, copies
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseFolder, load_lesson
@@ -288,7 +288,7 @@ def test_reset_changes_nothing_when_the_copy_cannot_be_made(course, monkeypatch,
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(keeping, "write_atomically", full)
+    monkeypatch.setattr(copies, "write_atomically", full)
     assert main(["reset", "00"]) == 2
     assert "nothing was reset" in capsys.readouterr().err
     assert path.read_text() == "mine = 1\n"

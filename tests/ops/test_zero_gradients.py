@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.formulas.expression import Expression
-from minigrad.ops.plan import ElementwisePlan
+from minigrad.ops.gradient_plan import ElementwisePlan
 from minigrad.tape.node import Node
 
 INF, NAN = np.inf, np.nan

@@ -17,7 +17,7 @@ FILES = (
     "tape/backward.py",
     "tape/function.py",
     "ops/base.py",
-    "ops/plan.py",
+    "ops/gradient_plan.py",
     "ops/unary.py",
     "ops/binary.py",
     "ops/rows.py",

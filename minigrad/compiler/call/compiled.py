@@ -12,8 +12,8 @@ from minigrad.arguments import flag, short
 from minigrad.compiler.call.failures import after_failure, warn
 from minigrad.compiler.call.tracing import traced
 from minigrad.compiler.call.wrapper import MISS, RECHECK
+from minigrad.compiler.gpu.gpu_plan import Unfit
 from minigrad.compiler.gpu.listing import annotated as annotated_for_gpu
-from minigrad.compiler.gpu.plan import Unfit
 from minigrad.compiler.program.labels import ValueNames
 from minigrad.compiler.report.listing import annotated
 from minigrad.compiler.report.memory_plan import MemoryPlan

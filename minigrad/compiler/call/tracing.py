@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from minigrad.compiler.call.gpu_wrapper import GpuWrapper
 from minigrad.compiler.call.wrapper import Wrapper
-from minigrad.compiler.cpu.plan import Plan
-from minigrad.compiler.gpu.plan import GpuPlan, Unfit, check_arguments
+from minigrad.compiler.cpu.cpu_plan import Plan
+from minigrad.compiler.gpu.gpu_plan import GpuPlan, Unfit, check_arguments
 from minigrad.compiler.program.program import CAPTURED, whole
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.capture import capture, settle

@@ -1,15 +1,16 @@
 """The kernel of a compiled step: the form of its loops, where sums are kept, and its lines."""
 
 from minigrad.array.layout import size_of
-from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
 from minigrad.formulas.loop import (
     SUMS,
     Gathering,
     Loops,
     combine,
+    elements,
     gathered,
     reduced_kind,
+    reductions,
     start_value,
     stored_as,
 )

@@ -11,7 +11,7 @@ from minigrad.compiler.gpu.fuse import is_by_rows
 from minigrad.compiler.program.items import conflict
 from minigrad.compiler.program.program import Ref
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.devices.gpu.text import GpuEmitter
+from minigrad.devices.gpu.kernel_text import GpuEmitter
 from minigrad.formulas.emitter import Operand
 
 MANY = 8  # Loops per launch

@@ -14,7 +14,7 @@ import tokenize
 from pathlib import Path
 from typing import NamedTuple
 
-from minigrad.course.keeping import keep_copy
+from minigrad.course.copies import keep_copy
 from minigrad.course.notebook import check
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem

@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from minigrad.course.keeping import stub_of
+from minigrad.course.copies import stub_of
 from minigrad.grader.folder import find_folder
 
 STEM = "06_memory_growth"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.simt.watch.orders import BarrierMoment, run_in_some_order
+from minigrad.simt.watch.interleaving import BarrierMoment, run_in_some_order
 
 BLOCKS = ("C0", "C1", "C2", "C4")
 IDLE = "#d5d9e0"

@@ -12,7 +12,7 @@ import numpy as np
 from minigrad.errors import MinigradError
 from minigrad.simt import launch
 from minigrad.simt.counts.counts import Counts
-from minigrad.simt.watch.orders import run_in_some_order
+from minigrad.simt.watch.interleaving import run_in_some_order
 
 
 def kernel_of(mine, name):

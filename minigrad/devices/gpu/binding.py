@@ -6,7 +6,7 @@ from minigrad.array.array import Array
 from minigrad.array.layout import contiguous_strides, size_of
 from minigrad.devices.call_layout import stride_class
 from minigrad.devices.gpu.kernel import GpuKernel
-from minigrad.devices.gpu.text import IN_ORDER, LANES, SMALL
+from minigrad.devices.gpu.kernel_text import IN_ORDER, LANES, SMALL
 
 MOST_BLOCKS = 1 << 20
 ALIGNED = 16  # bytes to which vector accesses align addresses

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minigrad.array.dtypes import int64
-from minigrad.devices.gpu.text import WARP, GpuEmitter
+from minigrad.devices.gpu.kernel_text import WARP, GpuEmitter
 from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import Operand
 from minigrad.formulas.loop import combine, reduced_kind, start_value

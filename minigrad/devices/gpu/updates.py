@@ -11,8 +11,8 @@ from typing import NamedTuple
 from minigrad.array.dtypes import float64
 from minigrad.devices import loader
 from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.devices.gpu.kernel_text import GpuEmitter
 from minigrad.devices.gpu.table import GpuTable
-from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import Operand
 from minigrad.formulas.update import STEPS
 

@@ -1,4 +1,4 @@
-"""Rewrite a kernel as a generator that stops before every statement, for `orders`."""
+"""Rewrite a kernel as a generator that stops before every statement, for `interleaving`."""
 
 import ast
 import inspect

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigrad.array.dtypes import as_dtype
-from minigrad.devices.gpu import binding, text
+from minigrad.devices.gpu import binding, kernel_text
 from minigrad.devices.gpu.elementwise import programs
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, symbol
@@ -233,7 +233,7 @@ def test_powers_of_ints_and_of_floats():
 
 def test_quotient_is_exact_at_the_edges():
     """Indices are divided by multiplying: divisors near powers of two, near their multiples."""
-    source = text.gpu_kernel(
+    source = kernel_text.gpu_kernel(
         "def kernel(i, n, multiplier, shift, out, count):\n"
         "    k = cuda.grid(1)\n"
         "    if k < count:\n"
@@ -248,7 +248,7 @@ def test_quotient_is_exact_at_the_edges():
         for multiple in {0, 1, 2, top // 2, top - 1, top}:
             for i in (multiple * n - 1, multiple * n, multiple * n + 1):
                 if 0 <= i < 2**31:
-                    cases.append((i, n, *text.division(n)))
+                    cases.append((i, n, *kernel_text.division(n)))
     table = np.array(cases, np.int64)
     columns = [on(watched, np.ascontiguousarray(c)) for c in table.T]
     out = on(watched, np.zeros(len(table), np.int64))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigrad.devices.gpu import binding
-from minigrad.devices.gpu.reduce import plan as reduce_plan
+from minigrad.devices.gpu.reduce import reduce_launch
 from minigrad.formulas.expression import IDENTITY, Program, symbol
 from tests.devices.gpu.layouts import DTYPES, LAYOUTS, SIZES, arranged, numbers, on, watched
 
@@ -128,12 +128,12 @@ def test_two_stages(data, n, m, how):
         a = (1 + a / 1000).astype(dtype)
     axes = data.draw(st.sampled_from([(0,), (0, 1), (1,), (0, 2), (0, 1, 2)]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduce_plan, "PER_THREAD", 1)
+        patch.setattr(reduce_launch, "PER_THREAD", 1)
         check(how, a, axes)
 
 
 def test_two_stages_happen_at_small_sizes_if_asked(monkeypatch):
-    monkeypatch.setattr(reduce_plan, "PER_THREAD", 1)
+    monkeypatch.setattr(reduce_launch, "PER_THREAD", 1)
     forms = check("sum", numbers(np.random.default_rng(0), (200, 36), "f4"), (0,))
     assert forms[0].partial
     assert forms[0].across
@@ -229,7 +229,7 @@ def test_of_a_number():
 
 
 def test_more_rows_than_the_launch_has_blocks(monkeypatch):
-    monkeypatch.setattr(reduce_plan, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(reduce_launch, "MOST_BLOCKS", 3)
     rng = np.random.default_rng(0)
     check("sum", numbers(rng, (500, 300), "f4"), (1,))
     check("sum", numbers(rng, (700, 5), "f4"), (1,))

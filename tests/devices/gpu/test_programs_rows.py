@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigrad.devices.gpu import binding
-from minigrad.devices.gpu.rows import plan as row_plan
+from minigrad.devices.gpu.rows import row_launch
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import Program, symbol
 from minigrad.ops import rows as formulas
@@ -61,7 +61,7 @@ def test_many_rows(n):
     """With many rows a part of a warp takes a row, not a block."""
     a = numbers(np.random.default_rng(n), (23, n), "f4")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_plan, "MANY", 0)
+        patch.setattr(row_launch, "MANY", 0)
         (got,), (form,) = rows(formulas.LogSoftmaxRow.program, ("store",), (a,), a.shape)
     close(got, np.log(softmax(a.astype("f8"))))
     assert form.team <= 32 or n > 700
@@ -70,7 +70,7 @@ def test_many_rows(n):
 @pytest.mark.parametrize("n", [1, 4, 33, 512, 2050])
 def test_rows_that_are_read_again(monkeypatch, n):
     """As if they did not fit in registers."""
-    monkeypatch.setattr(row_plan, "REGISTERS", 0)
+    monkeypatch.setattr(row_launch, "REGISTERS", 0)
     a = numbers(np.random.default_rng(n), (5, n), "f4")
     (got,), (form,) = rows(formulas.SoftmaxRow.program, ("store",), (a,), a.shape)
     close(got, softmax(a.astype("f8")))
@@ -128,7 +128,7 @@ def test_layer_norm(n, dtype):
 @pytest.mark.parametrize("n", [1, 10, 64, 300])
 def test_sums_over_the_rows(monkeypatch, n, count, again):
     if again:
-        monkeypatch.setattr(row_plan, "REGISTERS", 0)
+        monkeypatch.setattr(row_launch, "REGISTERS", 0)
     rng = np.random.default_rng(n)
     dy, a, weight = (numbers(rng, s, "f4") for s in ((count, n), (count, n), n))
     modes = ("store", "columns", "columns")
@@ -162,7 +162,7 @@ def test_cross_entropy(n, smoothing):
 @pytest.mark.parametrize("n", [4, 10, 300, 1024])
 def test_in_place(monkeypatch, n, again):
     if again:
-        monkeypatch.setattr(row_plan, "REGISTERS", 0)
+        monkeypatch.setattr(row_launch, "REGISTERS", 0)
     a = numbers(np.random.default_rng(0), (9, n), "f4")
     target = on(watched, a)
     watched.rows(
@@ -200,7 +200,7 @@ def test_any_layouts(data, leading, n):
         if data.draw(st.booleans()):
             patch.setattr(binding, "SMALL", 0)
         if data.draw(st.booleans()):
-            patch.setattr(row_plan, "REGISTERS", 0)
+            patch.setattr(row_launch, "REGISTERS", 0)
         got, _ = rows(program, modes, (a, b), shape, [out, one, np.empty(n, "f4")])
     p, q = a.astype("f8"), b.astype("f8")
     want = [
@@ -249,14 +249,14 @@ def test_formulas_without_reductions():
 def test_costly_values_are_computed_once():
     """The exponential of a softmax waits in registers between its sum and the quotient."""
     _, (form,) = rows(formulas.SoftmaxRow.program, ("store",), (np.ones((4, 64), "f4"),), (4, 64))
-    text = row_plan.rows_text(formulas.SoftmaxRow.program, form).text
+    text = row_launch.rows_text(formulas.SoftmaxRow.program, form).text
     assert text.count("exp_of_negative_f4(") == 1
     assert text.count("load4(") == 1
     assert text.count(" / ") == 1  # the inverse of the sum, once a row
 
 
 def test_more_rows_than_the_launch_has_blocks(monkeypatch):
-    monkeypatch.setattr(row_plan, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(row_launch, "MOST_BLOCKS", 2)
     for n in (10, 300):
         a = numbers(np.random.default_rng(0), (100, n), "f4")
         (got,), _ = rows(formulas.SoftmaxRow.program, ("store",), (a,), a.shape)

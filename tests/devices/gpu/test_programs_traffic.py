@@ -5,7 +5,7 @@ import pytest
 
 from minigrad import simt
 from minigrad.devices.gpu.elementwise import programs
-from minigrad.devices.gpu.rows import plan as row_plan
+from minigrad.devices.gpu.rows import row_launch
 from minigrad.devices.gpu.simt import Simt
 from minigrad.formulas.expression import IDENTITY, Program, symbol
 from minigrad.ops import rows as formulas
@@ -98,7 +98,7 @@ def test_a_softmax_reads_and_writes_once(counted, shape):
 
 
 def test_long_rows_are_read_once_a_pass(counted, monkeypatch):
-    monkeypatch.setattr(row_plan, "REGISTERS", 0)
+    monkeypatch.setattr(row_launch, "REGISTERS", 0)
     a, out = array(4, 2048), array(4, 2048)
     program = Program("x", formulas.SoftmaxRow.program.outputs)  # that remembers no other form
     device.rows(program, ("store",), (a,), (out,), a.shape)
@@ -106,7 +106,7 @@ def test_long_rows_are_read_once_a_pass(counted, monkeypatch):
 
 
 def test_sums_of_long_rows_are_kept_in_accesses_of_four(counted, monkeypatch):
-    monkeypatch.setattr(row_plan, "REGISTERS", 0)
+    monkeypatch.setattr(row_launch, "REGISTERS", 0)
     a, total = array(32, 2048), array(2048)
     device.rows(Program("x", [x * 2.0]), ("columns",), (a,), (total,), a.shape)
     for access in counted.accesses:
@@ -123,7 +123,7 @@ def test_the_gradient_of_a_layer_norm_reads_its_large_inputs_once(counted):
     first = [s for s in of_large if s.kind == "load"]
     assert first
     assert sum(s.moved for s in first) >= 2 * 4 * a.size
-    teams = rows // row_plan.ROWS_EACH
+    teams = rows // row_launch.ROWS_EACH
     most = 3 * 4 * a.size + 3 * 2 * 4 * teams * n + 8 * n  # x, dy, w a row; the parts of two sums
     assert moved(counted, "load") <= most
     for access in counted.accesses:

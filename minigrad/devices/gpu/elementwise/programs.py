@@ -21,11 +21,15 @@ from minigrad.devices.gpu.binding import (
     up,
 )
 from minigrad.devices.gpu.elementwise import turned_plan
-from minigrad.devices.gpu.elementwise.text import THREADS, ElementwiseForm, elementwise_text
-from minigrad.devices.gpu.reduce import plan as reduce_plan
-from minigrad.devices.gpu.rows import plan as row_plan
+from minigrad.devices.gpu.elementwise.elementwise_text import (
+    THREADS,
+    ElementwiseForm,
+    elementwise_text,
+)
+from minigrad.devices.gpu.kernel_text import DENSE, LANES, operations, space_numbers
+from minigrad.devices.gpu.reduce import reduce_launch
+from minigrad.devices.gpu.rows import row_launch
 from minigrad.devices.gpu.table import GpuTable
-from minigrad.devices.gpu.text import DENSE, LANES, operations, space_numbers
 from minigrad.formulas.expression import IDENTITY
 
 LONG = 16  # operations beyond which a thread takes fewer elements at a time
@@ -49,7 +53,7 @@ class GpuPrograms(GpuTable):
         key = ("gpu", how, shape, axes, *[layout_key(x) for x in operands])
         stages = program.layouts.get(key)
         if stages is None:
-            stages = reduce_plan.plan(program, how, operands, shape, axes)
+            stages = reduce_launch.plan(program, how, operands, shape, axes)
             remember(program, key, stages)
         for launch, scratch in stages:
             target = out if scratch is None else self.empty(*scratch)
@@ -62,7 +66,7 @@ class GpuPrograms(GpuTable):
         key = ("gpu", modes, shape, same, *[layout_key(x) for x in operands])
         call = program.layouts.get(key, self)
         if call is self:
-            call = remember(program, key, row_plan.plan(program, modes, operands, shape, same))
+            call = remember(program, key, row_launch.plan(program, modes, operands, shape, same))
         if call is None:
             return
         if call.scratch is None:

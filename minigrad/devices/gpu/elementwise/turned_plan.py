@@ -3,7 +3,7 @@
 from minigrad.array.layout import size_of
 from minigrad.devices.call_layout import kind_of, stride_class
 from minigrad.devices.gpu.binding import MOST_BLOCKS, BoundLaunch, fits, kernel_of, up
-from minigrad.devices.gpu.elementwise.text import THREADS
+from minigrad.devices.gpu.elementwise.elementwise_text import THREADS
 from minigrad.devices.gpu.elementwise.turned_text import (
     MOST_TURNED,
     SIDE,
@@ -11,7 +11,7 @@ from minigrad.devices.gpu.elementwise.turned_text import (
     TurnedForm,
     turned_text,
 )
-from minigrad.devices.gpu.text import space_numbers
+from minigrad.devices.gpu.kernel_text import space_numbers
 
 LEAST = 8  # fewest rows and columns worth a tile: float32s in a sector of memory
 

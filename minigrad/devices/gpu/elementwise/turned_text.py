@@ -8,8 +8,8 @@ row is one bank longer than needed, so that neither direction has bank conflicts
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.elementwise.text import THREADS, ElementWriter
-from minigrad.devices.gpu.text import Space, zero
+from minigrad.devices.gpu.elementwise.elementwise_text import THREADS, ElementWriter
+from minigrad.devices.gpu.kernel_text import Space, zero
 
 SIDE = 32  # rows and columns of a tile: a warp takes one of them
 COPIES = SIDE * SIDE // THREADS  # elements per thread in a tile

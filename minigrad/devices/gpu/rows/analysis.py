@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from minigrad.formulas.expression import elements, reductions
 from minigrad.formulas.kinds import OWN
+from minigrad.formulas.loop import elements, reductions
 
 
 class RowPass(NamedTuple):

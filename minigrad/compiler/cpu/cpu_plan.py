@@ -3,9 +3,9 @@
 import functools
 import time
 
+from minigrad.compiler.cpu.python_step import PythonStep
 from minigrad.compiler.cpu.schedule import regions_of
 from minigrad.compiler.cpu.step_text import StepText
-from minigrad.compiler.cpu.without_blas import PythonStep
 from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.inplace import Sharing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from minigrad.course.standing import Standing, first_unsolved
+from minigrad.course.scores import Standing, first_unsolved
 from minigrad.grader.again import grade_again
 from minigrad.grader.folder import CourseFolder, find_folder, find_stem, known_stems
 from minigrad.grader.reading import line_of

@@ -18,8 +18,8 @@ from minigrad.devices.gpu.binding import (
     up,
 )
 from minigrad.devices.gpu.gathering import accumulator, formula_kind
-from minigrad.devices.gpu.reduce.text import THREADS, ReduceForm, reduce_text
-from minigrad.devices.gpu.text import DENSE, LANES, SMALL, operations, space_numbers
+from minigrad.devices.gpu.kernel_text import DENSE, LANES, SMALL, operations, space_numbers
+from minigrad.devices.gpu.reduce.reduce_text import THREADS, ReduceForm, reduce_text
 from minigrad.formulas.emitter import real_type
 from minigrad.formulas.expression import IDENTITY
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from minigrad.course.affected import affected
-from minigrad.course.keeping import stub_of
+from minigrad.course.copies import stub_of
 from minigrad.grader.folder import CourseFolder, load_lesson
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.reading import parse

@@ -9,7 +9,7 @@ element by element: neighbouring threads take neighbouring elements.
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.text import (
+from minigrad.devices.gpu.kernel_text import (
     DENSE,
     LANES,
     GpuText,

@@ -8,7 +8,7 @@ strides. Operands with equal strides share a *layout*, and thus the arithmetic.
 from typing import NamedTuple
 
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.formulas.codegen import KernelText, operand_names, renamed_outputs
+from minigrad.formulas.codegen import KernelLines, operand_names, renamed_outputs
 from minigrad.formulas.emitter import (
     Emitter,
     Operand,
@@ -83,7 +83,7 @@ def zero(dtype):
     return f"{dtype.text}(0)"
 
 
-class GpuText(KernelText):
+class GpuText(KernelLines):
     """Collects the arguments and lines of a program's GPU kernel, those of its operands first.
 
     Args:

@@ -5,8 +5,8 @@ import pytest
 
 from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError
 from minigrad.simt.language.language import cuda
-from minigrad.simt.watch import orders
-from minigrad.simt.watch.orders import run_in_some_order
+from minigrad.simt.watch import interleaving
+from minigrad.simt.watch.interleaving import run_in_some_order
 
 THREADS = 64
 
@@ -186,7 +186,7 @@ def never_ends(x, out):
 
 
 def test_a_loop_without_end_ends(monkeypatch):
-    monkeypatch.setattr(orders, "MOST_STEPS", 1000)
+    monkeypatch.setattr(interleaving, "MOST_STEPS", 1000)
     with pytest.raises(EndlessLoopError, match="never_ends"):
         run_in_some_order(never_ends, 1, 32, (np.ones(1), np.zeros(1)))
 
@@ -211,7 +211,7 @@ def test_an_assignment_to_several_targets_reaches_all():
 def test_device_functions_that_call_themselves_are_refused():
     with pytest.raises(KernelError, match="down does") as caught:
         run_in_some_order(calls_itself, 1, 32, (np.zeros(1), np.zeros(1)))
-    assert f"test_orders.py:{down.__code__.co_firstlineno}" in caught.value.where
+    assert f"test_interleaving.py:{down.__code__.co_firstlineno}" in caught.value.where
 
 
 def counts_at_a_barrier(x, out):
@@ -241,7 +241,7 @@ def test_names_without_orders_are_refused_with_their_line():
     first = counts_at_a_barrier.__code__.co_firstlineno
     with pytest.raises(KernelError, match="syncthreads_count") as caught:
         run_in_some_order(counts_at_a_barrier, 1, 32, (np.zeros(1), np.zeros(1)))
-    assert f"test_orders.py:{first + 1}" in caught.value.where
+    assert f"test_interleaving.py:{first + 1}" in caught.value.where
 
 
 def test_errors_of_python_have_the_kernel_s_line():

@@ -17,9 +17,9 @@ from minigrad.devices.gpu.binding import (
     power_above,
     up,
 )
+from minigrad.devices.gpu.kernel_text import LANES, space_numbers
 from minigrad.devices.gpu.rows.analysis import words_kept
-from minigrad.devices.gpu.rows.text import RowsForm, row_text, rows_text
-from minigrad.devices.gpu.text import LANES, space_numbers
+from minigrad.devices.gpu.rows.row_text import RowsForm, row_text, rows_text
 from minigrad.formulas.emitter import real_type
 
 REGISTERS = 48  # 32-bit registers of a thread for kept values

@@ -15,7 +15,7 @@ elements, and trees add the threads' sums: float32 is enough, and every run has 
 from typing import NamedTuple
 
 from minigrad.devices.gpu.gathering import accumulator, meet_warps, shuffled
-from minigrad.devices.gpu.text import (
+from minigrad.devices.gpu.kernel_text import (
     DENSE,
     LANES,
     GpuText,

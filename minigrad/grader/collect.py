@@ -13,15 +13,16 @@ from minigrad.grader import progress
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
-from minigrad.grader.plugin import GRADED
 from minigrad.grader.report import Style, message_lines, next_step, untouched_line
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.run import Submission, grade_exercise, new_seed
 from minigrad.grader.spec import Check, Exercise
 
+SESSION = "minigrad-grading"  # the name of this run's GradingSession among pytest's plugins
+
 
 class GradingSession:
-    """One server, one seed and all results of a pytest run."""
+    """One server, one seed and all results of a pytest run; itself a plugin of that run."""
 
     def __init__(self, config: pytest.Config) -> None:
         seed = config.getoption("--grade-seed")
@@ -32,9 +33,11 @@ class GradingSession:
     @classmethod
     def of(cls, config: pytest.Config) -> GradingSession:
         """Return this run's session; the first call makes it."""
-        if GRADED not in config.stash:
-            config.stash[GRADED] = cls(config)
-        return config.stash[GRADED]
+        session = config.pluginmanager.get_plugin(SESSION)
+        if session is None:
+            session = cls(config)
+            config.pluginmanager.register(session, SESSION)
+        return session
 
     def grade(self, exercise: Exercise, submission: Submission) -> ExerciseResult:
         """Grade one exercise and keep its result."""
@@ -53,11 +56,11 @@ class GradingSession:
         )  # fmt: skip
         return not exercise.loaded and first is not exercise
 
-    def summary(self, terminal: Any) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the table of points."""
         if not self.results:
             return
-        style = Style()
+        style, terminal = Style(), terminalreporter
         terminal.section("points", sep="=")
         total = of = 0
         for path, result in self.results.items():
@@ -84,7 +87,7 @@ class GradingSession:
         if unfinished:
             terminal.write_line(next_step(unfinished[0]))
 
-    def finish(self) -> None:
+    def pytest_sessionfinish(self) -> None:
         """End the workers; remember the points of a learner's own exercises."""
         self.server.close()
         for path, result in self.results.items():

@@ -8,7 +8,7 @@ file is never imported here: it runs in a worker, and no other plugin collects i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,7 +17,6 @@ from minigrad.grader.folder import CHECKS_FOLDER, STEM
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-GRADED: pytest.StashKey[Any] = pytest.StashKey()  # the run's collect.GradingSession, if any
 FOLDERS = ("exercises", "solutions")
 # Files that pytest itself runs or obeys when they lie beside the graded ones.
 OBEYED = (
@@ -87,18 +86,6 @@ def pytest_collect_file(
     from minigrad.grader.collect import GradedFile  # NumPy is loaded only for a course
 
     return [GradedFile.from_parent(parent, path=file_path)]
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show the table of points."""
-    if GRADED in config.stash:
-        config.stash[GRADED].summary(terminalreporter)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Remember the points and end the workers."""
-    if GRADED in session.config.stash:
-        session.config.stash[GRADED].finish()
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple | None:

@@ -259,3 +259,4 @@ class Program:
 
 
 IDENTITY = Program(["x"], [symbol("x")])
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])

@@ -5,7 +5,7 @@ import numpy as np
 from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, ShapeError
-from minigrad.formulas.expression import Program, call, symbol, where
+from minigrad.formulas.expression import ADD, Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
@@ -27,7 +27,6 @@ from minigrad.tape.modes import state
 from minigrad.tape.node import Node, user_place
 from minigrad.tape.variable import Variable, filled
 
-ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))])
 
 

@@ -33,9 +33,8 @@ from minigrad.devices.cpu.direct import border, pays
 from minigrad.devices.table import Device
 from minigrad.errors import TraceError
 from minigrad.formulas.expression import (
+    ADD,
     IDENTITY,
-    Program,
-    symbol,
 )
 from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
@@ -45,7 +44,6 @@ from minigrad.tape.node import user_place
 
 HOST = "cpu"
 SEED = object()  # passed to ops as the seed of the default generator
-ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 
 
 class Copy:

@@ -106,7 +106,7 @@ def _copied(x, items):
 
 
 def without_unread(items, results):
-    """Remove what Loops store in temporaries that are never read later."""
+    """Remove what Loops store in temporaries that are never read later; simplify the rest."""
     live, kept = {r.value for r in results}, []
     for item in reversed(items):
         if type(item) is Loop:
@@ -114,6 +114,7 @@ def without_unread(items, results):
             if not outputs:
                 continue
             item.keep(outputs)
+            item.simplify()
         live |= {r.value for r in item.reads}
         kept.append(item)
     return kept[::-1]

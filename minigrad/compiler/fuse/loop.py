@@ -12,6 +12,7 @@ from minigrad.array.layout import size_of
 from minigrad.array.overlap import overlaps
 from minigrad.compiler.fuse.piece import PieceOutput
 from minigrad.compiler.program.domain import refine, rows_of, spread
+from minigrad.compiler.program.identities import Rewrite
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import Expression, substitute, symbol, symbols_of, walk
 from minigrad.formulas.kinds import REAL_ONLY, Kinds
@@ -63,6 +64,19 @@ class Loop:
         if len(outputs) != len(self.outputs):
             self.outputs = outputs
             self.loads = self.used_loads()
+
+    def simplify(self):
+        """Apply the identities, which one instruction alone did not show."""
+        rewrite = Rewrite(self.kinds)
+        simpler = [o._replace(formula=rewrite(o.formula)) for o in self.outputs]
+        if all(x.formula is y.formula for x, y in zip(simpler, self.outputs, strict=True)):
+            return
+        before, self.outputs = self.outputs, simpler
+        loads = self.used_loads()
+        if _real_of_values(loads, simpler) is _real_of_values(self.loads, before):
+            self.loads = loads
+        else:  # without a load the device would compute in another type
+            self.outputs = before
 
     def used_loads(self):
         """Return the loads that the output formulas read."""
@@ -271,6 +285,11 @@ def _may_write(place, mode, loads, outputs, dims):
 def _meets(a, b, dims):
     """Return whether two (value, offset, strides) over a domain may share an element."""
     return a[0] is b[0] and overlaps((dims, a[2], a[1]), (dims, b[2], b[1]))
+
+
+def _real_of_values(loads, outputs):
+    """Return the dtype in which a kernel over these operands computes floats."""
+    return real_of([*(value.dtype for value, _, _ in loads), *(o.value.dtype for o in outputs)])
 
 
 def _real_of(piece):

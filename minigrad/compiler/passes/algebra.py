@@ -1,14 +1,10 @@
-"""Identities: x * 1, x / 1, x - 0, x ** 1, where(True, x, y) become x.
+"""Algebra on single instructions: identities, and formulas of numbers alone.
 
-A formula of numbers only becomes a number, rounded as the kernel would round it.
-
-Each rule is exact for every float, including NaN, the infinities and -0.0. x + 0.0 stays, as it
-turns -0.0 into 0.0; x + -0.0 goes. x * 0 stays as well: it is NaN for an infinite x.
+A formula of numbers becomes a number, rounded as the kernel would round it.
 """
 
-import math
-
 from minigrad.compiler.passes.arithmetic import real_of, result
+from minigrad.compiler.program.identities import Rewrite
 from minigrad.compiler.program.program import Instruction, Ref
 from minigrad.formulas.expression import IDENTITY, Expression, Program, symbol, symbols_of
 from minigrad.formulas.kinds import Kinds
@@ -43,7 +39,7 @@ def simpler(i):
         else:
             numbers[name] = x
             kinds.declare(symbol(name), "f" if isinstance(x, float) else "i")
-    rewrite = _Rewrite(kinds, numbers, real_of(i.inputs, i.outputs))
+    rewrite = _Folding(kinds, numbers, real_of(i.inputs, i.outputs))
     outputs = [rewrite(e) for e in program.outputs]
     used = set().union(*map(symbols_of, outputs))
     kept = [(n, x) for n, x in zip(program.inputs, i.inputs, strict=True) if n in used]
@@ -63,61 +59,21 @@ def simpler(i):
     return Instruction(i.op, inputs, i.outputs, attributes, i.name, i.place)
 
 
-class _Rewrite:
-    """Rewrites formulas over symbols of known kinds, some of which are numbers."""
+class _Folding(Rewrite):
+    """Rewrites formulas of which some symbols are numbers, and computes what is numbers alone."""
 
     def __init__(self, kinds, numbers, real):
-        self.kinds, self.numbers, self.real, self.done = kinds, numbers, real, {}
-
-    def __call__(self, e):
-        if e.op in ("symbol", "constant"):
-            return e
-        if e not in self.done:
-            args = [self(a) for a in e.args]
-            same = all(a is b for a, b in zip(args, e.args, strict=True))
-            self.done[e] = self.computed(self.shorter(e if same else Expression(e.op, *args)))
-        return self.done[e]
+        super().__init__(kinds)
+        self.numbers, self.real = numbers, real
 
     def number(self, e):
         """Return the number that a formula stands for, or None."""
-        if e.op == "constant":
-            return e.args[0]
-        return self.numbers.get(e.args[0]) if e.op == "symbol" else None
+        return self.numbers.get(e.args[0]) if e.op == "symbol" else super().number(e)
 
-    def computed(self, e):
-        """Fold a formula of numbers into a constant, unless only a kernel can compute it."""
-        if e.op in ("symbol", "constant") or any(self.number(a) is None for a in e.args):
+    def simplified(self, e):
+        """Return a simpler formula; a constant unless only a kernel can compute the number."""
+        e = super().simplified(e)
+        if e.op in ("symbol", "constant") or any(self.number(x) is None for x in e.args):
             return e
         value = result(e, self.numbers, self.real)
         return e if value is None else Expression("constant", value.item())
-
-    def shorter(self, e):
-        """Return the argument that equals the formula, or the formula itself."""
-        for k in self.candidates(e):
-            if self.kinds.of(e.args[k]) == self.kinds.of(e):
-                return e.args[k]
-        return e
-
-    def candidates(self, e):
-        """Return the indices of arguments that equal the formula, except perhaps in kind."""
-        known = [self.number(a) for a in e.args]
-        if e.op == "where":
-            return [] if known[0] is None else [1 if known[0] != 0 else 2]
-        if len(known) != 2:
-            return []
-        a, b = known
-        if e.op in ("mul", "div", "pow") and b == 1:
-            return [0]
-        if e.op == "mul" and a == 1:
-            return [1]
-        if e.op == "sub" and b == 0 and math.copysign(1.0, b) > 0:
-            return [0]
-        if e.op == "add":
-            return [other for x, other in ((b, 0), (a, 1)) if self.adds_nothing(x, e)]
-        return []
-
-    def adds_nothing(self, x, e):
-        """Return whether x + other equals other, for the kind in which e is computed."""
-        if x is None or x != 0:
-            return False
-        return self.kinds.of(e) == "i" or (isinstance(x, float) and math.copysign(1.0, x) < 0)

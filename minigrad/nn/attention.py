@@ -40,18 +40,27 @@ class MultiHeadAttention(Module):
         self.output = Linear(size, size, bias, dtype)
         self.dropout = Dropout(dropout)
         for layer in (self.query, self.key, self.value):
-            init.xavier_uniform_(layer.weight, gain=0.5**0.5)  # as for one weight (3 size, size)
+            # the gain gives each weight the bound of one joint weight (3 size, size)
+            init.xavier_uniform_(layer.weight, gain=0.5**0.5)
         if bias:
             for layer in (self.query, self.key, self.value, self.output):
                 init.zeros_(layer.bias)
 
     def forward(self, query, key=None, value=None, *, mask=None):
-        """Attention of query to key and value, which default to query.
+        """Attends from query to key and value.
+
+        query (batch, n, size), key and value (batch, m, size) -> (batch, n, size).
 
         Args:
-            mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed (in
-                PyTorch's layer, unlike its function, True means not allowed); or floats that are
-                added to the scores, of which -inf hides a key. A query that sees no key gets zeros.
+            query: a Variable of floats.
+            key: the default is query.
+            value: the default is key.
+            mask: broadcasts to (batch, heads, n, m). Bool: True where a query may see a key (in
+                PyTorch's layer, unlike its function, True means the opposite). Float: added to the
+                scores; -inf hides a key. A query that sees no key gets zeros.
+
+        Raises:
+            ShapeError: query does not have three axes, or the shapes do not fit together.
         """
         query = check.variable("MultiHeadAttention", query, self.query.weight)
         key = query if key is None else key
@@ -62,18 +71,21 @@ class MultiHeadAttention(Module):
                 f"{query.shape}",
                 "add a batch axis: x.unsqueeze(0)" if query.ndim == 2 else None,
             )
-        q, k, v = (
+        q, k, v = (  # (batch, heads, n or m, size / heads)
             self._split(layer(x))
             for layer, x in ((self.query, query), (self.key, key), (self.value, value))
         )
         y = functions["scaled_dot_product_attention"](q, k, v, mask, self.causal)
+        # (batch, heads, n, size / heads) -> (batch, n, size)
         y = functions["reshape"](functions["permute"](y, (0, 2, 1, 3)), query.shape)
         return self.dropout(self.output(y))
 
     def _split(self, x):
+        """Splits the last axis into heads.  (batch, n, size) -> (batch, heads, n, size / heads)."""
         batch, n, size = x.shape
+        # (batch, n, heads, size / heads)
         x = functions["reshape"](x, (batch, n, self.heads, size // self.heads))
-        return functions["permute"](x, (0, 2, 1, 3))
+        return functions["permute"](x, (0, 2, 1, 3))  # (batch, heads, n, size / heads)
 
     def extra_repr(self):
         return f"{self.size}, heads={self.heads}" + (", causal=True" if self.causal else "")
@@ -84,7 +96,7 @@ class TransformerBlock(Module):
 
     Args:
         size, heads, causal, dropout: as for MultiHeadAttention.
-        hidden: units of the two-layer network with GELU; 4 * size by default.
+        hidden: the number of hidden units of the two-layer network; 4 * size by default.
     """
 
     def __init__(self, size, heads, hidden=None, causal=False, dropout=0.0, dtype=float32):

@@ -1,4 +1,4 @@
-"""Calling a module with other values in place of its parameters."""
+"""functional_call: runs a module with given values instead of its parameters."""
 
 from minigrad.arguments import instance, shown
 from minigrad.errors import ArgumentTypeError, MissingNameError, ShapeError
@@ -10,24 +10,24 @@ from minigrad.tape.variable import Variable
 
 @teaching
 def functional_call(model, parameters, *args, **kwargs):
-    """model(*args, **kwargs) with other values in place of its parameters and buffers.
+    """Computes model(*args, **kwargs) with given values instead of its parameters and buffers.
 
-    So a model is a function of its parameters, which `grad`, `vjp`, `jvp` and `compile` take. The
-    model is unchanged afterwards; while it runs it holds the given values.
+    This makes a model a function of its parameters, as `grad`, `vjp`, `jvp` and `compile` need it.
+    The model holds the given values while it runs, and its own again afterwards.
 
     Args:
         model: a Module.
         parameters: {name: Variable}, by the names and with the shapes of named_parameters() and
             named_buffers(). Those left out keep their own values.
-        args: of model.forward.
-        kwargs: of model.forward.
+        args: positional arguments for model.forward.
+        kwargs: keyword arguments for model.forward.
 
     Returns:
-        What the model returns, with the graph of the given Variables.
+        The result of the model; its graph leads to the given Variables.
 
     Raises:
         MissingNameError: a name that the model does not have.
-        ShapeError: a value of another shape.
+        ShapeError: a value has another shape than the parameter.
 
     >>> import minigrad as mg
     >>> model, x = mg.nn.Linear(2, 1, bias=False), mg.variable([[1.0, 2.0]])
@@ -71,7 +71,7 @@ def functional_call(model, parameters, *args, **kwargs):
                 held = module.__dict__[attribute]
                 if id(held) in instead:
                     before.append((module.__dict__, attribute, held))
-        for attributes, attribute, held in before:  # a tied parameter at each of its places
+        for attributes, attribute, held in before:  # a tied parameter has several entries
             attributes[attribute] = instead[id(held)]
         return model(*args, **kwargs)
     finally:

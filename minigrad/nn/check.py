@@ -11,12 +11,12 @@ from minigrad.tape.variable import Variable
 
 
 def size(layer, name, value, at_least=1):
-    """A whole number of at least `at_least`."""
+    """Returns an int of at least `at_least`."""
     return whole(layer, name, value, at_least)
 
 
 def sizes(layer, name, value):
-    """A tuple of whole numbers, from one or several."""
+    """Returns a tuple of positive ints, from an int or a list."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     if not values:
         raise ArgumentError(f"{layer}: wanted one int or several for {name}", short(value))
@@ -24,7 +24,7 @@ def sizes(layer, name, value):
 
 
 def pair(layer, name, value, at_least=1):
-    """A pair of whole numbers, from one or two."""
+    """Returns a pair of ints of at least `at_least`, from one int or two."""
     values = value if isinstance(value, (tuple, list)) else (value, value)
     if len(values) != 2:
         raise ArgumentError(f"{layer}: wanted one int or two for {name}", short(value))
@@ -32,7 +32,7 @@ def pair(layer, name, value, at_least=1):
 
 
 def variable(layer, x, near=None):
-    """x as a Variable; an ndarray is converted, on the device of `near` (a Variable) if given."""
+    """Returns x as a Variable. An ndarray goes to the device of `near` (a Variable), if given."""
     if isinstance(x, Variable):
         return x
     if isinstance(x, np.ndarray):
@@ -67,7 +67,7 @@ def _advice(x, wanted):
 
 
 def channels(layer, x, rank, count):
-    """Raises unless x is (batch, channels, ...) of a rank."""
+    """Raises unless x has `rank` axes and `count` channels: (batch, channels, ...)."""
     axes = ("batch", "channels", *((), ("length",), ("height", "width"))[rank - 2])
     if x.ndim != rank or x.shape[1] != count:
         fix = None

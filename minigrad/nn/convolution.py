@@ -11,7 +11,7 @@ from minigrad.ops.table import functions
 
 
 class _Convolution(Module):
-    """The base of both convolutions. `rank`: rank of the input; `op`: name of the operation."""
+    """The base class of convolutions. rank: of the input. op: the name of the operation."""
 
     rank: int
     op: str
@@ -44,7 +44,7 @@ class _Convolution(Module):
         return check.pair(layer, name, value, at_least)
 
     def forward(self, x):
-        """The convolution of x."""
+        """Convolves x."""
         x = check.variable(type(self).__name__, x, self.weight)
         check.channels(type(self).__name__, x, self.rank, self.inputs)
         return functions[self.op](
@@ -92,7 +92,7 @@ class Conv1d(_Convolution):
 
 
 class _Pool2d(Module):
-    """The base of both poolings. `op`: the name of the operation."""
+    """The base class of poolings. op: the name of the operation."""
 
     op: str
 
@@ -103,7 +103,7 @@ class _Pool2d(Module):
         self.padding = check.pair(layer, "padding", padding, 0)
 
     def forward(self, x):
-        """The pooled images."""
+        """Pools x."""
         return functions[self.op](x, self.size, stride=self.stride, padding=self.padding)
 
     def extra_repr(self):
@@ -111,15 +111,19 @@ class _Pool2d(Module):
 
 
 class MaxPool2d(_Pool2d):
-    """The largest of each window.  (batch, channels, h, w) -> (batch, channels, h', w').
+    """Takes the largest element of each window.
 
-    stride defaults to the size, so that the windows tile the image.
+    (batch, channels, h, w) -> (batch, channels, h', w'). stride defaults to the size, so that the
+    windows tile the image.
     """
 
     op = "max_pool2d"
 
 
 class AvgPool2d(_Pool2d):
-    """The mean of each window, padding included.  (batch, channels, h, w) -> (.., h', w')."""
+    """Takes the mean of each window, zeros of the padding included.
+
+    (batch, channels, h, w) -> (batch, channels, h', w').
+    """
 
     op = "avg_pool2d"

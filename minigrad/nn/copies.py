@@ -14,7 +14,7 @@ _view_types = {}
 
 
 class _View:
-    """The differences of a view from its module. Attributes are looked up in the module on use."""
+    """What a view does differently from its module; it looks up all else in the module on use."""
 
     def __getattribute__(self, name):
         mine = object.__getattribute__(self, "__dict__")
@@ -54,11 +54,11 @@ class _View:
             return call(*args, **kwargs)
 
     def register_forward_hook(self, hook):
-        """Registers a hook of the viewed model; the view calls it too."""
+        """Registers a hook on the viewed model. Calls of the view run it as well."""
         return self.__dict__["_source"].register_forward_hook(hook)
 
     def train(self, mode=True):
-        """Returns the viewed model unchanged; with mode=False, the view itself."""
+        """Returns the viewed model, unchanged, or with mode=False this view."""
         return self.__dict__["_source"] if mode else self
 
     def valid(self):
@@ -97,7 +97,11 @@ def view(module):
 
 
 def rebuild(module, memo, of_parameter, of_buffer, of_value):
-    """A module of the same type and names; one function per kind makes each part."""
+    """Builds a module of the same type and names.
+
+    memo: {id: copy}, as for copy.deepcopy. of_parameter, of_buffer, of_value: functions that copy a
+    part of that kind.
+    """
     found = memo.get(id(module))
     if found is not None:
         return found
@@ -142,5 +146,5 @@ def deepcopy(module, memo):
 
 
 def shallow(module):
-    """Module.__copy__: a second module of the same parameters, which are then tied."""
+    """Module.__copy__: a second module that shares the parameters, which are then tied."""
     return rebuild(module, {}, lambda p: p, lambda b: b, lambda value: value)

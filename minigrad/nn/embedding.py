@@ -10,10 +10,10 @@ from minigrad.ops.table import functions
 
 
 class Embedding(Module):
-    """Rows of a table by index.  ints (...) from 0 to count - 1 -> (..., size).
+    """Looks up rows of a table by index.  ints (...) from 0 to count - 1 -> (..., size).
 
-    weight (count, size) starts standard normal. The row at `padding_index` is zero and takes no
-    gradient.
+    weight (count, size) starts with standard normal numbers. The row at `padding_index` starts at 0
+    and gets no gradient.
     """
 
     def __init__(self, count, size, padding_index=None, dtype=float32):

@@ -1,4 +1,4 @@
-"""Modules and Parameters hidden inside other objects, which training would silently omit."""
+"""Refuses Modules and Parameters inside plain collections: training would silently omit them."""
 
 from collections import deque
 from typing import Any
@@ -50,7 +50,7 @@ def _refuse_wrapped(module, name, value, kind):
 
 
 def _search(value, place, kinds, depth, seen):
-    """(place, the first Module or Parameter), or None. `seen`: ids, to stop at cycles."""
+    """Returns (place, the first Module or Parameter found), or None. seen: ids visited so far."""
     if id(value) in seen:
         return None
     seen.add(id(value))

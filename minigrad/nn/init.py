@@ -1,4 +1,4 @@
-"""Initialisers: they fill a Variable in place, unrecorded, and return it.  (...) -> (...).
+"""Initialisers fill a Variable in place, without recording, and return it.  (...) -> (...).
 
 Random numbers come from the default generator, which `mg.manual_seed(n)` seeds. Fans and gains are
 those of Glorot and Bengio (2010) and He et al. (2015).
@@ -17,7 +17,7 @@ GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0
 
 
 def gain(nonlinearity, slope=0.01):
-    """The factor that keeps the variance through a nonlinearity, a float.
+    """Returns the factor, a float, that preserves the variance through a nonlinearity.
 
     Args:
         nonlinearity: 'linear', 'sigmoid', 'tanh', 'relu', 'selu' or 'leaky_relu'.
@@ -30,10 +30,10 @@ def gain(nonlinearity, slope=0.01):
 
 
 def fans(x):
-    """(fan_in, fan_out) of a weight (out, in, ...): inputs and outputs of one unit, ints.
+    """Returns (fan_in, fan_out) of a weight (out, in, ...): inputs and outputs per unit, ints.
 
     Raises:
-        ShapeError: a weight of fewer than two axes.
+        ShapeError: the weight has fewer than two axes.
     """
     if _target("fans", x).ndim < 2:
         raise ShapeError(
@@ -46,7 +46,7 @@ def fans(x):
 
 
 def uniform_(x, low=0.0, high=1.0):
-    """Uniform in [low, high)."""
+    """Fills x with uniform numbers in [low, high)."""
     x, low = _target("uniform_", x), number("uniform_", "low", low)
     high = number("uniform_", "high", high)
     values: Any = rand(x.shape, x.dtype, device=x.device)
@@ -55,7 +55,7 @@ def uniform_(x, low=0.0, high=1.0):
 
 
 def normal_(x, mean=0.0, std=1.0):
-    """Normal, with a mean and a standard deviation."""
+    """Fills x with normal numbers of the given mean and standard deviation."""
     x, mean = _target("normal_", x), number("normal_", "mean", mean)
     std = number("normal_", "std", std, 0.0)
     values: Any = randn(x.shape, x.dtype, device=x.device)
@@ -64,7 +64,7 @@ def normal_(x, mean=0.0, std=1.0):
 
 
 def constant_(x, value):
-    """One value."""
+    """Fills x with one value."""
     value = number("constant_", "value", value)
     with no_grad():
         return _target("constant_", x).fill_(value)
@@ -75,30 +75,30 @@ def _target(name, x):
 
 
 def zeros_(x):
-    """Zeros."""
+    """Fills x with zeros."""
     return constant_(x, 0.0)
 
 
 def ones_(x):
-    """Ones."""
+    """Fills x with ones."""
     return constant_(x, 1.0)
 
 
 def xavier_uniform_(x, gain=1.0):
-    """Uniform with variance gain^2 * 2 / (fan_in + fan_out)."""
+    """Fills x with uniform numbers of variance gain^2 * 2 / (fan_in + fan_out)."""
     gain = number("xavier_uniform_", "gain", gain)
     bound = gain * math.sqrt(6.0 / sum(fans(x)))
     return uniform_(x, -bound, bound)
 
 
 def xavier_normal_(x, gain=1.0):
-    """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
+    """Fills x with normal numbers of variance gain^2 * 2 / (fan_in + fan_out)."""
     gain = number("xavier_normal_", "gain", gain, 0.0)
     return normal_(x, 0.0, gain * math.sqrt(2.0 / sum(fans(x))))
 
 
 def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
-    """Uniform with variance gain^2 / fan (see `gain` and `fans`).
+    """Fills x with uniform numbers of variance gain^2 / fan (see `gain` and `fans`).
 
     Args:
         x: a weight (out, in, ...).
@@ -111,7 +111,7 @@ def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
 
 
 def kaiming_normal_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
-    """Normal with variance gain^2 / fan; arguments as for kaiming_uniform_."""
+    """Fills x with normal numbers of variance gain^2 / fan; arguments as in kaiming_uniform_."""
     return normal_(x, 0.0, gain(nonlinearity, slope) / math.sqrt(_fan(x, mode)))
 
 
@@ -121,7 +121,7 @@ def _fan(x, mode):
 
 
 def default_(weight, bias=None):
-    """The initial values of Linear and convolutions: both uniform in +-1 / sqrt(fan_in)."""
+    """Fills weight and bias as Linear and convolutions do: uniform in +-1 / sqrt(fan_in)."""
     fan_in, _ = fans(weight)
     bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
     uniform_(weight, -bound, bound)

@@ -17,12 +17,12 @@ from minigrad.tape.groups import regroup
 from minigrad.tape.hooks import Handle
 from minigrad.tape.writes import written
 
-_hooked = set()  # empty until a module gets a hook: until then calls need not look for hooks
+_hooked = set()  # while no module has ever had a hook, calls need not look for hooks
 
 
 @uninterrupted
 def _put(new):
-    """Gives each of several Variables a new Array, or none of them."""
+    """Gives all these Variables their new Arrays, or none of them."""
     for x, array in new:
         x.array, x._grad = array, None
     regroup([x for x, _ in new])
@@ -72,13 +72,13 @@ class Module(Registry):
 
     @uninterrupted
     def register_forward_hook(self, hook):
-        """Calls hook(module, inputs, output) after each call, to observe or change the output.
+        """Registers hook(module, inputs, output), which runs after each call of the module.
 
-        Copies of the module have no hooks; a `valid()` view calls them, with itself as the module.
+        Copies of the module have no hooks. A `valid()` view runs them with itself as `module`.
 
         Args:
-            hook: receives the tuple of positional arguments and the result of forward. If it does
-                not return None, its result becomes the output.
+            hook: a function. `inputs` is the tuple of positional arguments, `output` the result of
+                forward. A result other than None replaces the output.
 
         Returns:
             A handle: `handle.remove()`, or `with module.register_forward_hook(f):`.
@@ -139,7 +139,8 @@ class Module(Registry):
         """Converts parameters and float buffers to a dtype, or moves all to a device, in place.
 
         Ids stay the same; every `.grad` becomes None. Optimizers convert or move their state at the
-        next step. The target is the only argument, or a keyword: device='simt', dtype='float64'.
+        next step. Give one target, by position or by keyword: device='simt' or dtype='float64'.
+        Returns self.
         """
         place, dtype = one_target(target, device, dtype)
         if dtype is not None and not dtype.is_float:
@@ -159,10 +160,10 @@ class Module(Registry):
     # -- state and copies ----------------------------------------------------------------------
 
     def state_dict(self):
-        """{name: Variable}: the current values of parameters and persistent buffers.
+        """Returns {name: Variable}, the current values of parameters and persistent buffers.
 
-        The values are copy-on-write clones, which further training does not change. A tied
-        parameter occurs once.
+        The values are copy-on-write clones: further training does not change them. A tied parameter
+        occurs once.
         """
         return state.state_dict(self)
 
@@ -181,7 +182,7 @@ class Module(Registry):
             (missing, unexpected): lists of names, both empty when strict.
 
         Raises:
-            StateError: missing or unexpected names, or other shapes; then nothing was written.
+            StateError: names are missing or unexpected, or shapes differ; nothing was written.
         """
         return state.load_state_dict(self, values, flag("load_state_dict", "strict", strict))
 

@@ -14,8 +14,8 @@ from minigrad.ops.table import functions
 class LayerNorm(Module):
     """Normalises each row to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
 
-    (..., n) -> (..., n). Sizes (m, n) normalise over the last two axes together, and so on; weight
-    and bias have the shape of the normalised axes.
+    (..., n) -> (..., n). With size (m, n) it normalises over the last two axes together, and so on.
+    weight and bias have the shape of the normalised axes.
 
     Args:
         size: the size of the last axis, or a tuple of the sizes of the last axes.
@@ -36,12 +36,13 @@ class LayerNorm(Module):
         return functions["layer_norm"](x, self.weight, self.bias, self.eps)
 
     def _over_axes(self, x, sizes):
-        """Normalises over several axes, joined into one; contiguous memory needs no copy."""
+        """Joins the last axes into one, n, and normalises along it. Contiguous x is not copied."""
         check.last_axes("LayerNorm", x, sizes)
+        # (..., n)
         rows = functions["reshape"](x, (*x.shape[: x.ndim - len(sizes)], math.prod(sizes)))
-        weight, bias = (functions["reshape"](p, (-1,)) for p in (self.weight, self.bias))
-        y = functions["layer_norm"](rows, weight, bias, self.eps)
-        return functions["reshape"](y, x.shape)
+        weight, bias = (functions["reshape"](p, (-1,)) for p in (self.weight, self.bias))  # (n,)
+        y = functions["layer_norm"](rows, weight, bias, self.eps)  # (..., n)
+        return functions["reshape"](y, x.shape)  # (..., *sizes)
 
     def extra_repr(self):
         return f"{self.size}, eps={self.eps}"
@@ -68,7 +69,7 @@ class RMSNorm(Module):
 
 
 class _BatchNorm(Module):
-    """Normalises each channel over the batch (Ioffe, Szegedy 2015). `ranks`: those of inputs."""
+    """Normalises each channel over the batch (Ioffe, Szegedy 2015). ranks: accepted input ranks."""
 
     ranks: tuple
 
@@ -82,7 +83,7 @@ class _BatchNorm(Module):
         self.running_var = Buffer(ones((self.size,), dtype))
 
     def forward(self, x):
-        """The same shape; in training also updates the running statistics."""
+        """Normalises x, of the same shape. In training, also updates the running statistics."""
         x = check.variable(type(self).__name__, x, self.weight)
         rank = x.ndim if x.ndim in self.ranks else self.ranks[-1]
         check.channels(type(self).__name__, x, rank, self.size)

@@ -12,7 +12,7 @@ from minigrad.tape.writes import writes
 
 
 class Changes:
-    """Counts changes of ownership in this process; caches compare the count to detect a change."""
+    """Counts changes of ownership in this process. A cache is stale if the count has changed."""
 
     __slots__ = ("count",)
 
@@ -21,7 +21,7 @@ class Changes:
 
     @uninterrupted
     def note(self, dead=None):
-        """Counts a change. Also called when a module dies, with its weak reference.
+        """Counts a change. dead: the weak reference of a module that died, else None.
 
         Changes to modules that a traced step has made itself do not count.
         """
@@ -34,26 +34,26 @@ changes = Changes()
 
 
 def reference(module):
-    """A weak reference whose death is a change of ownership, unless a traced step made it."""
+    """Returns a weak reference to a module; its death counts as a change, except in a trace."""
     return weakref.ref(module, None if seams.effects.is_tracing else changes.note)
 
 
 def add_owner(owners, module_reference, attribute):
-    """A list of owners with one more, without dead ones."""
+    """Returns the living owners and the new one, as a list."""
     changes.note()
     return [*(o for o in owners if o[0]() is not None), (module_reference, attribute)]
 
 
 def remove_owner(owners, module, attribute):
-    """A list of owners without (module, attribute)."""
+    """Returns the owners without (module, attribute), as a list."""
     changes.note()
     return [o for o in owners if not (o[0]() is module and o[1] == attribute)]
 
 
 def path(owners):
-    """The dotted name from the outermost living owner, or None if none lives.
+    """Returns the dotted name from the outermost living owner, or None if none lives.
 
-    If there are several owners, as for tied weights, the first one counts.
+    Of several owners, as of tied weights, the first one counts.
     """
     for module_reference, attribute in owners:
         module = module_reference()
@@ -64,5 +64,5 @@ def path(owners):
 
 
 def is_owned(owners):
-    """Whether an owner lives."""
+    """Returns whether any owner lives."""
     return any(module_reference() is not None for module_reference, _ in owners)

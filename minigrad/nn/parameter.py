@@ -27,13 +27,13 @@ _next_id = itertools.count(1).__next__
 class Parameter(Variable):
     """A leaf that requires gradients; modules and optimizers identify it by its `id`.
 
-    Optimizers keep their state (momentum and the like) by id. So change the values and keep the
+    Optimizers keep their state (such as momentum) by id. So change the values and keep the
     Parameter: `p.map(f)`, `p.assign(value)`, `with p.edit() as value:`, or any in-place method
     under `mg.no_grad()`. A new Parameter has a new id: its state starts from zero.
 
     Args:
-        data: a Variable, an ndarray, nested lists or a number, of floats. Values are copied
-            (lazily), without their graph.
+        data: floats: a Variable, an ndarray, nested lists or a number. The values are copied
+            at the first write; their graph is left behind.
         requires_grad: False freezes the Parameter.
         name: a name; the default is its path in the model, such as "0.weight".
 
@@ -62,7 +62,7 @@ class Parameter(Variable):
 
     @classmethod
     def over(cls, array: Array, source: "Parameter", copy_of):
-        """A frozen stand-in for `source` over an Array: same id. copy_of: 'view' or 'clone'."""
+        """Returns a frozen stand-in for `source` over an Array: same id. copy_of: view or clone."""
         out = object.__new__(cls)
         out.owners, out.last_name, out.copy_of = [], source.name, copy_of
         Variable.__init__(out, array)
@@ -73,7 +73,7 @@ class Parameter(Variable):
 
     @property
     def name(self):  # pyright: ignore[reportIncompatibleVariableOverride] - a slot there
-        """Its own name, or else its path in the outermost living module: "0.weight"."""
+        """The name that was set, or else the path in the outermost living module: "0.weight"."""
         own = NAME.__get__(self)
         dead = self.owners[0][1] if self.owners else None
         return own or path(self.owners) or self.last_name or dead
@@ -84,7 +84,7 @@ class Parameter(Variable):
 
     @property
     def is_orphan(self):
-        """Whether it was part of a module once but is part of no living module now."""
+        """Whether a module owned it once and no living module owns it now."""
         return bool(self.owners or self.last_name) and not is_owned(self.owners)
 
     def owned_by(self, module_reference, attribute):
@@ -157,7 +157,7 @@ class Parameter(Variable):
 
     @property
     def requires_grad(self):
-        """Whether backward computes a gradient for it. False freezes it."""
+        """Whether backward computes its gradient. Assigning False freezes it."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -182,7 +182,7 @@ class Parameter(Variable):
 
 
 class _Edit:
-    """The block of `Parameter.edit`."""
+    """The context manager that `Parameter.edit` returns."""
 
     def __init__(self, parameter):
         self._parameter, self._mode = parameter, no_grad()
@@ -207,7 +207,8 @@ class _Edit:
 class Buffer(Variable):
     """Values that belong to a module but are not trained, such as running statistics.
 
-    As an attribute of a Module it is part of `state_dict()`, except with persistent=False.
+    A Buffer that is an attribute of a Module is part of its `state_dict()`, unless
+    persistent=False.
     """
 
     __slots__ = ("is_persistent",)

@@ -34,7 +34,7 @@ class Registry:
     @classmethod
     @uninterrupted
     def blank(cls):
-        """A module without attributes, for `__new__` and for copies."""
+        """Makes a module without attributes, for `__new__` and for copies."""
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
         seams.effects.own(self)
@@ -118,18 +118,18 @@ class Registry:
     # -- walks ---------------------------------------------------------------------------------
 
     def named_children(self):
-        """(name, module) of the direct submodules."""
+        """Yields (name, module) of the direct submodules."""
         for name, kind in tuple(self._members.items()):
             if kind == "module":
                 yield name, getattr(self, name)
 
     def children(self):
-        """The direct submodules."""
+        """Yields the direct submodules."""
         for _, module in self.named_children():
             yield module
 
     def named_modules(self):
-        """(dotted name, module) of this module ("") and all below, each once."""
+        """Yields (dotted name, module) of this module, named "", and all below it, each once."""
         seen, stack = set(), [("", self)]
         while stack:
             prefix, module = stack.pop()
@@ -145,14 +145,15 @@ class Registry:
         refuse_hidden(self, INTERNAL, (Registry, Parameter))
 
     def modules(self):
-        """This module and all below, each once."""
+        """Yields this module and all below it, each once."""
         for _, module in self.named_modules():
             yield module
 
     def _found(self, kind):
-        """[(dotted name, value)] of a kind, each value once; cached until a module changes.
+        """Returns [(dotted name, value)] of one kind, 'parameter' or 'buffer', each value once.
 
-        Modules are not cached: the cache would keep removed modules alive.
+        The lists are cached until a module changes. They hold no modules: the cache would keep
+        removed ones alive.
         """
         found = self.__dict__.get("_walked")
         if found is None or found[0] != changes.count:
@@ -167,20 +168,20 @@ class Registry:
         return found[1][kind]
 
     def named_parameters(self):
-        """(dotted name, Parameter); a tied parameter once, under its first name."""
+        """Yields (dotted name, Parameter); a tied parameter once, under its first name."""
         yield from self._found("parameter")
 
     def parameters(self):
-        """The Parameters, each once."""
+        """Yields the Parameters, each once."""
         for _, p in self._found("parameter"):
             yield p
 
     def named_buffers(self):
-        """(dotted name, Buffer), each once."""
+        """Yields (dotted name, Buffer), each once."""
         yield from self._found("buffer")
 
     def buffers(self):
-        """The Buffers, each once."""
+        """Yields the Buffers, each once."""
         for _, b in self._found("buffer"):
             yield b
 
@@ -199,7 +200,7 @@ def _kind(value: Any):
 
 
 def _raise_not_registered(module, name, known, value):
-    """Raises because a registered attribute is set to a value of another kind."""
+    """Raises the error for setting a registered attribute to a value of another kind."""
     where = f"{type(module).__name__}.{name}"
     if isinstance(value, Variable) and value.node is not None:
         raise GradientError(

@@ -1,4 +1,4 @@
-"""state_dict: the values of a model by name, and writing them back."""
+"""state_dict and load_state_dict: read the values of a model by name, and write them back."""
 
 import difflib
 import functools
@@ -23,7 +23,7 @@ class LoadResult(NamedTuple):
 
 
 def entries(module):
-    """{dotted name: Parameter or persistent Buffer} in order."""
+    """Returns {dotted name: Parameter or persistent Buffer}, in order."""
     found = dict(module.named_parameters())
     found |= {name: b for name, b in module.named_buffers() if b.is_persistent}
     return found
@@ -43,7 +43,7 @@ def load_state_dict(module, state, strict=True):
 
 
 def prepared(module, state, strict=True):
-    """(function that writes a state into a module, LoadResult), after all checks."""
+    """Checks a state; returns (the function that writes it into the module, LoadResult)."""
     if not hasattr(state, "items"):
         raise ArgumentTypeError(
             "load_state_dict: wanted a dict of names and values", f"{type(state).__name__}"
@@ -85,14 +85,14 @@ def prepared(module, state, strict=True):
 
 @uninterrupted
 def _write(new):
-    """Writes all values or none."""
+    """Writes all values. Ctrl-C waits until it is done."""
     with no_grad():
         for x, value in new:
             x.copy_(value)
 
 
 def _main_names(module):
-    """{dotted name: first name of its Parameter or Buffer}, with all names of tied ones."""
+    """Returns {every dotted name: the first name of its value}; tied values have several names."""
     first, names, stack = {}, {}, [("", module)]
     while stack:
         prefix, part = stack.pop()
@@ -107,7 +107,7 @@ def _main_names(module):
 
 
 def _is_counter(name, known):
-    """Whether a name is the count of batches that PyTorch keeps beside running statistics."""
+    """Returns whether a name is PyTorch's counter of batches, beside running statistics."""
     prefix, _, last = name.rpartition(".")
     beside = f"{prefix}.running_mean" if prefix else "running_mean"
     return last == "num_batches_tracked" and beside in known
@@ -119,7 +119,7 @@ def _are_equal(a, b):
 
 
 def _advice(names, known, strict):
-    """The hint; one extra prefix on all names means that the saved model was wrapped."""
+    """Returns what to do. A prefix on every name means that the saved model was wrapped."""
     for prefix in ("module.", "_orig_mod.", "model."):
         is_wrapped = bool(names) and all(n.startswith(prefix) for n in names)
         if is_wrapped and not any(n in known for n in names):

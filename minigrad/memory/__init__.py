@@ -1,6 +1,6 @@
 """Buffers, the pool that allocates them, and their statistics: the public `mg.memory`.
 
-The graph and arrays are upper layers: functions here that take Variables use only `.array`.
+Arrays and the graph are upper layers. So functions here that take Variables use only `.array`.
 """
 
 from typing import Any
@@ -34,20 +34,20 @@ from minigrad.memory.monitor import (
 
 
 def empty_cache(device="cpu"):
-    """Returns all unused memory to the system. Returns the number of bytes released.
+    """Returns all unused memory to the system; the result is the number of bytes released.
 
-    Memory in use is kept: drop the Variables first.
+    It keeps memory in use. To free that as well, drop the Variables first.
     """
     return pool_of(device).trim()
 
 
 def trim(device="cpu"):
-    """The same as `empty_cache`, under the name that IREE's allocators use."""
+    """Does the same as `empty_cache`. IREE's allocators use this name."""
     return pool_of(device).trim()
 
 
 def reset_peak(device="cpu"):
-    """Resets peak_bytes to the bytes in use now."""
+    """Sets peak_bytes to the bytes in use now."""
     pool = pool_of(device)
     pool.peak_bytes = pool.current_bytes
 
@@ -55,22 +55,23 @@ def reset_peak(device="cpu"):
 def set_limit(nbytes, device="cpu"):
     """Limits the bytes reserved from the system from now on; None removes the limit.
 
-    A request beyond the limit raises OutOfMemoryError, which names the largest holders; everything
-    stays usable.
+    A request beyond the limit raises OutOfMemoryError, which names the largest holders. Existing
+    Variables stay usable.
     """
     pool_of(device).set_limit(nbytes)
 
 
 def is_alias(a, b):
-    """Whether two Variables share memory; exact up to 2-D, conservative beyond.
+    """Returns whether two Variables share memory.
 
-    A clone is an alias of its source until one of them is written.
+    The answer is exact up to two axes; with more, True may be wrong, False never is. A clone is an
+    alias of its source until one of them is written.
     """
     return _array("is_alias", a).is_alias_of(_array("is_alias", b))
 
 
 def shares_storage(a, b):
-    """Whether two Variables are views of one Storage: a write to one can show in the other."""
+    """Returns whether two Variables view one Storage: a write to one may change the other."""
     return _array("shares_storage", a).storage is _array("shares_storage", b).storage
 
 

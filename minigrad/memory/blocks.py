@@ -1,8 +1,9 @@
-"""Blocks: `with` statements that decorate functions and generators as well.
+"""Blocks: context managers that also decorate functions and generators.
 
-What a block finds when it begins is kept in a list of the thread, not in the block: one object may
-be entered several times and by several threads. A block that ends before one that began later, as
-generators that are advanced in turns have it, hands what it found on to that one.
+Each thread keeps a list of its open blocks with the values that they will restore. The values are
+not kept in the block, because several threads may enter one object, each several times. When
+generators run in turns, a block may end before one that began later. It then hands its values to
+the later block, which restores them instead.
 """
 
 import functools
@@ -16,7 +17,7 @@ from minigrad.memory.interrupts import ready, uninterrupted
 
 
 class _Entered(threading.local):
-    """The open blocks of one thread, innermost last, each with what it found."""
+    """The open blocks of one thread, innermost last, each with the values that it will restore."""
 
     def __init__(self):
         self.blocks: list[tuple[Block, dict[str, Any]]] = []
@@ -26,7 +27,7 @@ _entered = _Entered()
 
 
 class _BlockType(type):
-    """Tells people who write `with mg.no_grad:` that the parentheses are missing."""
+    """Makes `with mg.no_grad:` raise an error that asks for the missing parentheses."""
 
     def __enter__(cls):
         raise ArgumentTypeError(
@@ -36,14 +37,14 @@ class _BlockType(type):
         )
 
     def __exit__(cls, *error):
-        raise NotImplementedError  # Python looks for it before it enters
+        raise NotImplementedError  # never runs: Python only looks it up before __enter__
 
 
 class Block(metaclass=_BlockType):
     """The base class of blocks: `with block:`, or `@block` above a function or a generator."""
 
-    _setting: str | None = None  # what it sets, if blocks that set the same restore one another
-    _is_in_parts = True  # whether it can end and begin again where a generator is suspended
+    _setting: str | None = None  # equal for blocks that set the same values, if they hand them on
+    _is_in_parts = True  # whether it can end when a generator is suspended and begin again after
 
     def __init_subclass__(cls):
         teaching_class(cls)
@@ -52,11 +53,11 @@ class Block(metaclass=_BlockType):
         pass
 
     def _begin(self) -> dict:
-        """Sets what holds inside; returns {what: its value before} for `_end`."""
+        """Sets the block's values; returns {name: previous value} for `_end`."""
         raise NotImplementedError
 
     def _end(self, before, is_error):
-        """Restores what `_begin` returned; is_error: whether an exception ends the block."""
+        """Restores the values that `_begin` returned. is_error: an exception ends the block."""
         raise NotImplementedError
 
     @uninterrupted
@@ -79,7 +80,7 @@ class Block(metaclass=_BlockType):
                 f"`with {name}(...):` in each thread, around what this thread does",
             )
         _, before = found.pop(k)
-        for block, later in found[k:]:  # those that began inside and are open still
+        for block, later in found[k:]:  # blocks that began later and are still open
             if self._setting and block._setting == self._setting:
                 for name in before.keys() & later.keys():
                     later[name] = before.pop(name)
@@ -87,7 +88,7 @@ class Block(metaclass=_BlockType):
 
     @teaching
     def __call__(self, function: Any) -> Any:
-        """The function, each call of which runs inside the block; or the generator function."""
+        """Wraps a function or a generator function so that its body runs inside the block."""
         kind = _refused(function)
         is_generator = _is(inspect.isgeneratorfunction, function)
         if is_generator and not self._is_in_parts:
@@ -112,7 +113,7 @@ class Block(metaclass=_BlockType):
         return wrapper
 
     def _of_generator(self, function):
-        """The generator function whose body runs inside the block, and its caller outside."""
+        """Wraps a generator function: its body runs inside the block, its caller outside."""
 
         @functools.wraps(function)
         def generator(*args, **kwargs):
@@ -125,17 +126,17 @@ class Block(metaclass=_BlockType):
                 except StopIteration as stop:
                     return stop.value
                 finally:
-                    given = None  # an error that was thrown refers to this frame: a cycle
+                    given = None  # a thrown error refers to this frame: break the cycle
                 try:
                     resume, given = running.send, (yield value)
-                except BaseException as error:  # of throw, or of close: the body's to handle
+                except BaseException as error:  # from throw or close: pass it to the body
                     resume, given = running.throw, error
 
         return generator
 
 
 class _Part:
-    """The blocks in which a generator's body runs from one yield to the next."""
+    """Enters and leaves the blocks of a generator's body, from one yield to the next."""
 
     def __init__(self, block):
         self._open = [block]
@@ -153,17 +154,17 @@ class _Part:
     @uninterrupted
     def __exit__(self, *error):
         self._open = [b for b, _ in _entered.blocks[self._mark :] if b._is_in_parts]
-        for block in reversed(self._open):  # including those that the body left open
+        for block in reversed(self._open):  # includes blocks that the body left open
             block.__exit__()
 
 
 def _is(question, function):
-    """Whether a function, or what an object does when it is called, is of a kind."""
+    """Returns whether `question` holds for a function or for an object's `__call__`."""
     return question(function) or question(inspect.getattr_static(type(function), "__call__", None))
 
 
 def _refused(function):
-    """What cannot be decorated, in words; None for what can."""
+    """Describes a thing that cannot be decorated; returns None for one that can."""
     if isinstance(function, type):
         return f"the class {function.__name__}"
     if _is(inspect.iscoroutinefunction, function):

@@ -1,17 +1,18 @@
-"""Buffers, the bins that keep them ready, and the segments of which they are blocks."""
+"""Buffers, the bins that keep them ready, and the segments that contain them."""
 
 from typing import Any
 
 from minigrad.memory.interrupts import uninterrupted
 
 PAGE = 4096  # bytes
-ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
+ALIGNMENT = 64  # bytes: the size of a cache line and of the widest vector register
 
 
 class Buffer:
-    """Memory on one device: a block of a segment, recycled when `owners` (Storages) drops to 0.
+    """Memory on one device: a block of a segment.
 
-    `pins` counts outside users of the address (NumPy views, DLPack); clones copy a pinned buffer.
+    owners: the number of Storages that use it; at 0 it is recycled. pins: the number of outside
+    users of the address (NumPy views, DLPack). A clone of a pinned buffer copies it.
     """
 
     __slots__ = (
@@ -32,7 +33,7 @@ class Buffer:
     def __init__(self, pool, segment, address, nbytes):
         self.pool, self.segment, self.address, self.nbytes = pool, segment, address, nbytes
         self.owners = self.requested = self.pins = 0
-        self.is_foreign = False  # other libraries may write it unnoticed
+        self.is_foreign = False  # whether other libraries may write it unnoticed
         self.home: Any = None
         self.left: Any = None
         self.right: Any = None
@@ -45,7 +46,7 @@ class Buffer:
 
 @uninterrupted
 def unpin(buffer):
-    """Removes an outside user; after the last one no unnoticed writes to our memory can happen."""
+    """Removes an outside user. After the last one, nobody can write our memory unnoticed."""
     buffer.pins -= 1
     if not buffer.pins:
         buffer.is_foreign = buffer.home is not None and buffer.home.is_outside
@@ -62,21 +63,21 @@ class Bin(list):
         self.pool, self.nbytes = pool, nbytes
 
     def grown(self, buffer):
-        """The pool calls this with a buffer that it made because the bin was empty."""
+        """Called by the pool with a buffer that it made because the bin was empty."""
 
 
 class OutsideBin(Bin):
-    """The bin of buffers over foreign memory: it drops them when they are released."""
+    """The bin for buffers over foreign memory: it drops a released buffer."""
 
     __slots__ = ()
     is_outside = True
 
     def append(self, buffer):
-        buffer.segment = None  # drops the owner
+        buffer.segment = None  # drops the reference to the owner
 
 
 class Segment:
-    """One allocation from the system, kept alive by `owner`; `first` is its leftmost block."""
+    """One allocation from the system. owner: keeps it alive. first: its leftmost block."""
 
     __slots__ = ("address", "first", "is_small", "nbytes", "owner")
 
@@ -86,16 +87,17 @@ class Segment:
 
 
 def round_up(nbytes):
-    """The size class of a request: eight between powers of two, pages from 32 KiB on.
+    """Rounds a request up to its size class, in bytes.
 
-    It exceeds the request by at most an eighth, and at most a page.
+    There are eight classes between powers of two; from 32 KiB on, classes are multiples of a page.
+    A class exceeds the request by at most an eighth, and by at most a page.
     """
     step = min(PAGE, max(ALIGNMENT, 1 << max(0, (nbytes - 1).bit_length() - 4)))
     return max(ALIGNMENT, -(-nbytes // step) * step)
 
 
 def blocks(segment):
-    """The blocks of a segment from left to right."""
+    """Yields the blocks of a segment from left to right."""
     block = segment.first
     while block is not None:
         yield block

@@ -1,8 +1,8 @@
-"""Locks that are held during a fork, because the other threads do not exist in the child.
+"""Locks that the forking thread holds during a fork, because the child has no other threads.
 
-If another thread holds a lock at a fork, the lock stays locked in the child for ever and its data
-half changed. The forking thread therefore takes these locks first, which waits for the others, and
-both processes release them afterwards. A fork during a compilation waits until it ends.
+If another thread held a lock at the fork, the child would find it locked for ever, and its data
+half changed. So the forking thread acquires these locks first, which waits for other threads, and
+both processes release them after the fork. A fork during a compilation waits until it ends.
 """
 
 import os
@@ -21,9 +21,9 @@ class Held:
     """A lock to hold during forks.
 
     Attributes:
-        lock: a threading.Lock or RLock. The forking thread may hold an RLock already.
-        seconds: the longest time to wait for the lock. If two threads wait for each other, the fork
-            continues without the lock, and the child resets it.
+        lock: a threading.Lock or RLock. The forking thread may already hold an RLock.
+        seconds: the longest time to wait for the lock. After it, as when two threads wait for each
+            other, the fork continues without the lock, and the child resets it.
     """
 
     lock: Any
@@ -33,13 +33,13 @@ class Held:
 class PoliteLock:
     """An RLock that gives priority to a fork.
 
-    Python's locks are not fair: a thread that takes a lock again and again, for example to compile
-    kernel after kernel, would keep a fork waiting for ever.
+    Python's locks are not fair. A thread that acquires a lock again and again, as when it compiles
+    many kernels, would keep a fork waiting for ever.
     """
 
     def __init__(self):
         self.lock: Any = threading.RLock()
-        self.forks = 0  # waiting for the lock
+        self.forks = 0  # forks that wait for the lock
 
     @uninterrupted
     def __enter__(self):
@@ -95,7 +95,7 @@ class LocksOf:
 
 
 class _Taken(threading.local):
-    """The locks that this thread has taken, and whether Ctrl-C came meanwhile."""
+    """The locks that this thread holds for a fork, and whether Ctrl-C came meanwhile."""
 
     def __init__(self):
         self.held: list[tuple[Held, bool]] = []
@@ -103,10 +103,10 @@ class _Taken(threading.local):
 
 
 def hold(*locks):
-    """Holds locks (each a Held) during all forks from now on, taken in this order.
+    """Registers locks (each a Held) to hold during all forks from now on.
 
-    Python calls the functions registered last first. To take one lock before others, pass them in
-    one call; a lock may be passed in several calls.
+    A fork acquires the locks of one call in their order, and those of later calls before those of
+    earlier ones. A lock may be passed in several calls.
     """
     if not HAS_FORK:
         return
@@ -141,7 +141,7 @@ def hold(*locks):
 
 
 def raise_interrupt():
-    """Delivers to the main thread the Ctrl-C that came while it waited."""
+    """Raises the Ctrl-C that came while the main thread waited."""
     import _thread
 
     _thread.interrupt_main()

@@ -1,4 +1,4 @@
-"""Host memory, for the pools of devices that compute on the host."""
+"""Allocates host memory for the pools of devices that compute on the host."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ from minigrad.memory.buffer import ALIGNMENT
 
 
 def of_the_host(nbytes):
-    """(ndarray of uint8, its address, a multiple of ALIGNMENT): the `allocate` of a Pool.
+    """Allocates memory: the `allocate` of a Pool.
+
+    Returns:
+        (ndarray of uint8, its address), the address a multiple of ALIGNMENT.
 
     Raises:
         MemoryError: there is not enough memory.

@@ -1,12 +1,12 @@
 """Delays Ctrl-C until functions that must not stop halfway have returned.
 
 Python runs the handler of Ctrl-C in the main thread, between two bytecodes, and passes it the
-current frame. Our handler inspects the call stack: if a frame belongs to a function marked
-`@uninterrupted`, it requests the signal again, and Python delivers it after the next call;
-otherwise it raises KeyboardInterrupt as usual. So the mark costs nothing at run time, and no signal
-is lost: Python would only print an exception raised in a `__del__`.
+current frame. Our handler inspects the call stack. If a frame belongs to a function marked
+`@uninterrupted`, it requests the signal again, and Python delivers it after the next call.
+Otherwise it raises KeyboardInterrupt as usual. So the mark costs nothing at run time. No signal is
+lost either: Python would merely print an exception raised in a `__del__`.
 
-Our handler replaces only Python's default: a program that has set its own handler keeps it.
+Our handler replaces only Python's default. A program that has set its own handler keeps it.
 """
 
 import functools
@@ -36,13 +36,13 @@ def uninterrupted(function):
 
 
 def interruptible(function):
-    """Marks a function that runs user code: Ctrl-C never waits, whatever the callers."""
+    """Marks a function that runs user code: Ctrl-C never waits for it or for its callers."""
     _open.add(id(function.__code__))
     return function
 
 
 def _waits(frame):
-    """Whether a marked function runs in a frame or in its callers, so that Ctrl-C must wait."""
+    """Returns whether Ctrl-C must wait: a marked function runs in this frame or in a caller."""
     if ALONE in frame.f_globals:
         return True
     while frame is not None:
@@ -66,9 +66,9 @@ def _on_interrupt(number, frame):
 
 
 def ready():
-    """Replaces Python's default handler by ours; called wherever work begins.
+    """Replaces Python's default handler with ours; called wherever work begins.
 
-    Once is not enough: Jupyter and others restore Python's default for every cell.
+    Once is not enough, because Jupyter restores Python's default for every cell.
     """
     if getsignal(SIGINT) is default_int_handler and get_ident() == threading.main_thread().ident:
         signal(SIGINT, _on_interrupt)
@@ -102,7 +102,7 @@ class _Block:
 
 
 def block(function: Any) -> Any:
-    """`contextlib.contextmanager` whose entry and exit Ctrl-C does not interrupt."""
+    """Like `contextlib.contextmanager`, but Ctrl-C does not interrupt entry or exit."""
 
     @functools.wraps(function)
     def begin(*args, **kwargs):

@@ -17,9 +17,9 @@ POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as 
 
 
 class Probe:
-    """The graph's reports to the memory; `minigrad.tape` replaces it when imported."""
+    """Reports on the graph to the memory layer. Importing `minigrad.tape` replaces this stub."""
 
-    watching = saving_copies = 0  # numbers of open blocks of this thread
+    watching = saving_copies = 0  # the numbers of open blocks in this thread
 
     def running_op(self):
         """(name of the running op, user's line), or ("", "")."""
@@ -64,7 +64,7 @@ def register_pool(pool):
 
 
 def register_probe(new):
-    """Sets the probe of the graph; it takes over the counts of open blocks."""
+    """Sets the probe of the graph, and copies the counts of open blocks to it."""
     global probe
     new.watch(probe.watching)
     new.save_copies(probe.saving_copies)
@@ -83,14 +83,14 @@ def pool_of(device):
 
 
 def stats(device="cpu"):
-    """Counters of a device's allocator and of the graph, as a dict.
+    """Returns counters of a device's allocator and of the graph, as a dict {name: int}.
 
-    current_bytes: in use now (rounded to size classes); peak_bytes: the maximum so far;
-    requested_bytes: as current_bytes, before rounding; reserved_bytes: obtained from the system;
-    allocated_bytes and freed_bytes: since the start; system_allocations: segments obtained from the
-    system; hits: requests served without a new segment; inactive_split: free bytes in segments that
-    are partly in use; retries and ooms: failed system allocations, and those whose retry failed;
-    live_nodes and saved_bytes: of the autograd graph.
+    current_bytes: in use now, rounded up to size classes. requested_bytes: the same before
+    rounding. peak_bytes: the largest current_bytes so far. reserved_bytes: obtained from the
+    system. allocated_bytes, freed_bytes: since the start. system_allocations: segments obtained
+    from the system. hits: requests served without a new segment. inactive_split: free bytes in
+    segments that are partly in use. retries: system allocations that failed. ooms: those whose
+    retry failed as well. live_nodes, saved_bytes: of the autograd graph.
     """
     pool = pool_of(device)
     used = pool.in_use()
@@ -119,7 +119,7 @@ def stats(device="cpu"):
 
 
 def snapshot(device="cpu"):
-    """Every segment with its blocks, as plain data for `json.dumps`."""
+    """Returns every segment with its blocks, as plain data for `json.dumps`."""
     pool = pool_of(device)
     return {
         "device": device,
@@ -148,13 +148,13 @@ def snapshot(device="cpu"):
 class WatchedBin(Bin):
     """A bin that reports every take and release to watchers.
 
-    Bins change class when watching begins and ends, so unwatched bins have no overhead.
+    Bins get this class while they are watched, so other bins have no overhead.
     """
 
     __slots__ = ()
 
     def report(self, kind, buffer):
-        """Tells the watchers."""
+        """Calls the watchers."""
         for watcher in tuple(self.pool.watchers):
             watcher(kind, buffer)
 
@@ -201,7 +201,7 @@ def _change_bins(pool, kind):
 
 
 class Event(NamedTuple):
-    """One alloc or free. `bytes` is positive; `current_bytes` is the device's total after it."""
+    """One alloc or free. bytes: positive. current_bytes: the device's total after the event."""
 
     index: int
     kind: str
@@ -238,7 +238,7 @@ class timeline(Block):
         self._count(-1, unwatch, 0)
 
     def _count(self, delta, change, at):
-        """Watches while any thread is inside, however often: each event is recorded once."""
+        """Adds to the number of open uses; watches while it is not 0, so no event counts twice."""
         pool = pool_of(self.device)
         with pool.lock:
             self._entered += delta
@@ -265,7 +265,7 @@ class timeline(Block):
         return iter(self.events)
 
     def to_csv(self):
-        """The events as CSV text with a header line."""
+        """Returns the events as CSV text with a header line."""
         rows = [",".join(Event._fields)]
         rows += [
             f'{e.index},{e.kind},{e.bytes},{e.current_bytes},{e.buffer},{e.op},"{e.line}",{e.device}'
@@ -275,7 +275,7 @@ class timeline(Block):
 
 
 class MemoryGrowthError(MinigradError, AssertionError):
-    """After a block there are more graph nodes or bytes than before it."""
+    """More graph nodes or bytes exist after a block than before it."""
 
 
 class assert_no_growth(Block):
@@ -285,8 +285,8 @@ class assert_no_growth(Block):
     run first: objects in reference cycles count as growth.
 
     Args:
-        nodes: the number of new nodes allowed.
-        nbytes: the number of additional bytes in use allowed.
+        nodes: how many new nodes may remain.
+        nbytes: how many more bytes may be in use.
     """
 
     _is_in_parts = False
@@ -297,7 +297,7 @@ class assert_no_growth(Block):
         self.device = pool_of(device).device
 
     def _begin(self):
-        nodes = probe.live_nodes()  # kept: a new node has none of their ids
+        nodes = probe.live_nodes()  # kept alive, so that no new node gets one of their ids
         return {"nodes": nodes, "bytes": pool_of(self.device).current_bytes}
 
     def _end(self, before, is_error):
@@ -321,8 +321,8 @@ class assert_no_growth(Block):
 class copy_on_saved_write(Block):
     """Values saved inside the block survive in-place writes, because the writer gets a copy.
 
-    A write to a saved value then does not raise, and gradients use the value as it was saved. Nodes
-    save copy-on-write clones, so memory grows only with actual writes. Affects this thread only.
+    A write to a saved value does not raise, and gradients use the value as it was saved. Nodes save
+    copy-on-write clones, so only actual writes take memory. Affects this thread only.
 
     >>> import minigrad as mg
     >>> x = mg.variable([3.0], requires_grad=True)
@@ -345,7 +345,7 @@ class copy_on_saved_write(Block):
 
 
 class poison(Block):
-    """Fills freed buffers with 0xFF inside the block, which makes use after free visible.
+    """Fills freed buffers with 0xFF inside the block, to reveal reads of freed memory.
 
     A float read from freed memory is then NaN, a signed integer -1.
     """

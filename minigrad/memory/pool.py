@@ -17,21 +17,21 @@ from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, OutsideBin, Segment, 
 from minigrad.memory.forks import Held, LocksOf, hold
 from minigrad.memory.interrupts import ready, uninterrupted
 
-SMALL = 1 << 20  # requests up to this size share segments; a larger one gets its own segment
+SMALL = 1 << 20  # bytes; requests up to this size share segments, larger ones do not
 SMALL_SEGMENT = 2 << 20
 LONGEST_WAIT = 1.0  # seconds that a fork waits for threads inside a pool
-MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
+MOST_BINS = 4096  # request sizes to remember; fixed-shape programs use fewer
 
 _pools = weakref.WeakSet()
-hold(Held(LocksOf(_pools), LONGEST_WAIT))  # changes of a pool's lists take several steps
+hold(Held(LocksOf(_pools), LONGEST_WAIT))  # a fork must not see half-changed lists of a pool
 
 
 class Pool:
     """The allocator of one device.
 
-    `allocate(nbytes) -> (owner, address)` gets memory from the system, aligned to 64 bytes, or
-    raises MemoryError; dropping the owner frees the memory. `memset(address, byte, nbytes)` fills
-    memory, for poison.
+    allocate(nbytes) -> (owner, address) gets memory from the system, aligned to 64 bytes, or raises
+    MemoryError. Dropping the owner frees the memory. memset(address, byte, nbytes) fills memory,
+    for `poison`.
     """
 
     def __init__(self, device, allocate, memset=ctypes.memset):
@@ -45,13 +45,13 @@ class Pool:
         self.allocated_bytes = self.takes = 0  # since the start
         self.system_allocations = self.retries = self.ooms = 0
         self.name_holders = lambda buffers: []  # set by `monitor.register_pool`
-        # for all but the fast path: pop from a bin and append to it are atomic
+        # the fast path needs no lock: pop from a bin and append to it are atomic
         self.lock = threading.RLock()
         _pools.add(self)
 
     @uninterrupted
     def take(self, requested):
-        """A buffer of at least `requested` bytes, with one owner."""
+        """Returns a buffer of at least `requested` bytes, with one owner."""
         home = self.homes.get(requested)
         if home is None:
             home = self.home_of(requested)
@@ -66,7 +66,7 @@ class Pool:
 
     @uninterrupted
     def adopt(self, owner, address, nbytes):
-        """A Buffer over foreign memory; not counted in the statistics."""
+        """Makes a Buffer over foreign memory. The statistics do not count it."""
         segment = Segment(owner, address, nbytes, is_small=False)
         buffer = segment.first = Buffer(self, segment, address, 0)
         buffer.owners, buffer.requested, buffer.is_foreign = 1, nbytes, True
@@ -75,13 +75,13 @@ class Pool:
 
     @uninterrupted
     def release(self, buffer):
-        """Takes back a buffer without owners."""
+        """Takes back a buffer that has no owners."""
         self.current_bytes -= buffer.nbytes
         buffer.home.append(buffer)
 
     @uninterrupted
     def home_of(self, requested):
-        """The bin for requests of a size; it never changes."""
+        """Returns the bin for requests of one size, always the same one."""
         ready()
         nbytes = round_up(requested)
         with self.lock:
@@ -95,7 +95,7 @@ class Pool:
 
     @uninterrupted
     def grow(self, home, requested):
-        """A buffer for an empty bin: a free block, split if too large, or new memory."""
+        """Makes a buffer for an empty bin, from a free block, split if needed, or new memory."""
         ready()
         with self.lock:
             return self._grow(home, requested)
@@ -113,7 +113,7 @@ class Pool:
         return buffer
 
     def _best_fit(self, nbytes):
-        """The smallest free block that fits; the remainder stays free."""
+        """Returns the smallest free block that fits; the rest of the block stays free."""
         is_small = nbytes <= SMALL
         free = self.free[is_small]
         k = bisect.bisect_left(free, (nbytes,))
@@ -132,7 +132,7 @@ class Pool:
 
     @uninterrupted
     def flush(self):
-        """Moves every ready buffer from its bin to the free blocks, merged with free neighbours."""
+        """Moves every ready buffer from its bin to the free blocks, and merges neighbours."""
         with self.lock:
             for home in list(self.bins.values()):
                 while home:
@@ -154,7 +154,7 @@ class Pool:
         bisect.insort(free, (block.nbytes, block.address, block))
 
     def _from_system(self, nbytes, requested):
-        """A block of a new segment, within the limit and the bound on the cache."""
+        """Allocates a segment within the limit and the bound on the cache; returns a block."""
         is_small = nbytes <= SMALL
         size = SMALL_SEGMENT if is_small else nbytes
         if self.limit is not None:
@@ -199,13 +199,13 @@ class Pool:
 
     @uninterrupted
     def in_use(self):
-        """The buffers that have owners."""
+        """Returns the buffers that have owners."""
         with self.lock:
             return [block for segment in self.segments for block in blocks(segment) if block.owners]
 
     @uninterrupted
     def trim(self):
-        """Returns segments without a used block to the system. Returns the bytes released."""
+        """Returns unused segments to the system; the result is the number of bytes released."""
         with self.lock:
             return self._release_segments(self.reserved_bytes)
 
@@ -220,7 +220,7 @@ class Pool:
                 free = self.free[segment.is_small]
                 del free[bisect.bisect_left(free, (whole.nbytes, whole.address))]
                 self.segments.remove(segment)
-                segment.owner = None  # frees it now: segment and block form a cycle
+                segment.owner = None  # frees the memory now; segment and block form a cycle
                 self.reserved_bytes -= segment.nbytes
                 released += segment.nbytes
         return released

@@ -2,7 +2,7 @@
 
     import minigrad as mg
 
-Its parts are loaded when they are first used, Numba with the first kernel.
+Each part is imported at its first use, Numba at the first kernel.
 """
 
 import importlib
@@ -50,7 +50,7 @@ _NAMES["set_flush_denormal"] = "minigrad.devices.denormals"
 
 def __getattr__(name):
     if name in _MODULES:
-        if name == "memory":  # the graph that it looks at must be there
+        if name == "memory":  # it reports on the graph, so the graph must be loaded
             importlib.import_module("minigrad.ops.table")
         value = importlib.import_module(_MODULES[name])
     elif name in _NAMES:

@@ -1,8 +1,8 @@
-"""Checks of the type and range of users' arguments; each returns the argument converted for use.
+"""Checks the type and range of users' arguments. Each check returns the argument, converted.
 
-Every public function checks its arguments first, so that a mistake raises there, with its name, and
-not later or never. `where` is the function's public name, `name` the argument's. No
-check accepts a bool as a number or a number as a bool.
+Every public function checks its arguments first. So a mistake raises at the call, and the error
+names the argument. `where` is the function's public name, `name` the argument's. No check accepts a
+bool as a number or a number as a bool.
 """
 
 import itertools
@@ -16,8 +16,8 @@ from minigrad.errors import ArgumentError, ArgumentTypeError
 
 BOOLS = (bool, np.bool_)
 _SETS = (Set, type(iter(set())))
-MOST = 1_000_000  # items of an iterable: one with more is taken for one that never ends
-_ORDERED = (MappingView, Reversible)  # views of a dict, and sets that keep an order
+MOST = 1_000_000  # items; an iterable with more is taken to be endless
+_ORDERED = (MappingView, Reversible)  # a dict's views, and sets that keep an order
 
 
 class RunTimeNumber:
@@ -27,7 +27,7 @@ class RunTimeNumber:
 
 
 class Count(int):
-    """x.size, an int: people who call it, as PyTorch has it, are told what to write."""
+    """x.size, an int. Calling it, as in PyTorch, raises an error that says what to write."""
 
     __slots__ = ()
 
@@ -48,36 +48,36 @@ def is_run_number(x: Any) -> bool:
 
 
 def real(number: Any) -> float:
-    """A number as a float; a RunTimeNumber stays one."""
+    """Converts a number to float; a RunTimeNumber stays one."""
     return number if is_run_number(number) else float(number)
 
 
 def short(value):
-    """A value for a message: the beginning of its repr; of ints far too large the size."""
+    """Formats a value for a message: the start of its repr, or the size of a huge int."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an int of {value.bit_length()} bits"
     try:
         return f"{value!r:.60}"
-    except ValueError:  # Python prints no int of more than 4,300 digits
+    except ValueError:  # Python refuses to print an int of more than 4,300 digits
         return f"a {type(value).__name__} with an int that is too long to print"
 
 
 def shown(value):
-    """A value for a message as `short` has it, with its type."""
+    """Formats a value for a message like `short`, and adds its type."""
     text = short(value)
     has_type = text.startswith(("an int of ", f"a {type(value).__name__} with an int"))
     return text if has_type else f"{text} of type {type(value).__name__}"
 
 
 def flag(where, name, value, fix=None):
-    """True or False."""
+    """Checks that the value is True or False."""
     if isinstance(value, BOOLS):
         return bool(value)
     raise ArgumentTypeError(f"{where}: wanted True or False for {name}", shown(value), fix)
 
 
 def whole(where, name, value, at_least=None, fix=None):
-    """An int."""
+    """Checks that the value is an int, of at least `at_least` if given."""
     if type(value) is int and at_least is None:
         return value
     try:
@@ -88,7 +88,7 @@ def whole(where, name, value, at_least=None, fix=None):
         raise ArgumentTypeError(f"{where}: wanted an int for {name}", shown(value), fix) from None
     if at_least is not None and number < at_least:
         raise ArgumentError(f"{where}: wanted {name} of at least {at_least}", short(number), fix)
-    if number.bit_length() > 200:  # no size, count or step; messages could not print them
+    if number.bit_length() > 200:  # no size is so large, and messages could not print it
         raise ArgumentError(f"{where}: wanted {name} far smaller", short(number), fix)
     return number
 
@@ -97,9 +97,9 @@ def number(
     where, name, value, low=-math.inf, high: float | None = math.inf, below=math.inf,
     above=-math.inf,
 ):  # fmt: skip
-    """A float from low to high, and strictly between above and below; never NaN or infinite.
+    """Checks that the value is a finite number, and returns it as a float.
 
-    high=None allows infinity.
+    It must lie in [low, high], and strictly between above and below. high=None allows infinity.
     """
     if type(value) is float and value - value == 0.0:  # fast path: a finite float
         top = math.inf if high is None else high
@@ -136,12 +136,12 @@ def number(
 
 
 def share(where, name, value):
-    """A float from 0 to 1, such as a probability."""
+    """Checks that the value is a number from 0 to 1, such as a probability."""
     return number(where, name, value, 0.0, 1.0)
 
 
 def choice(where, name, value, choices):
-    """One of a few values, mostly strings."""
+    """Checks that the value is one of `choices`, mostly strings."""
     if (isinstance(value, str) or value is None) and value in choices:
         return value
     *most, last = [repr(c) for c in choices]
@@ -149,23 +149,23 @@ def choice(where, name, value, choices):
 
 
 def function(where, name, value: Any, fix=None) -> Any:
-    """A callable."""
+    """Checks that the value is callable."""
     if callable(value):
         return value
     raise ArgumentTypeError(f"{where}: wanted a function for {name}", shown(value), fix)
 
 
 def label(where, value, name="name"):
-    """A str used as a name, or None."""
+    """Checks that the value is a str, used as a name, or None."""
     if value is None or isinstance(value, str):
         return value
     raise ArgumentTypeError(f"{where}: wanted a text for {name}", shown(value))
 
 
 def in_order(where, wanted, given: Any, fix) -> list:
-    """What an iterable gives, in its order, which a set has not.
+    """Returns the items of an iterable as a list. Refuses a set, which has no order.
 
-    wanted: the kind of the items, in words; fix: how to write a call that is right.
+    wanted: the kind of the items, in words. fix: how to write the call correctly.
     """
     if isinstance(given, _SETS) and not isinstance(given, _ORDERED):
         raise ArgumentTypeError(
@@ -188,10 +188,10 @@ def in_order(where, wanted, given: Any, fix) -> list:
 
 
 def several(where, wanted, given: Any, fix, or_none=False) -> list:
-    """What an iterable gives, as `in_order`, which is not nothing: an iterator may be used up.
+    """Like `in_order`, but refuses an iterable without items.
 
-    or_none: accept an empty list or tuple, for which somebody has decided; an iterator that gives
-    nothing is still refused.
+    or_none: accept an empty list or tuple, which somebody chose to pass. An empty iterator is still
+    refused: it may be used up.
     """
     found = in_order(where, wanted, given, fix)
     is_iterator = isinstance(given, Iterator)
@@ -203,7 +203,7 @@ def several(where, wanted, given: Any, fix, or_none=False) -> list:
 
 
 def instance(where, name, value: Any, kind, wanted, fix=None) -> Any:
-    """An instance of `kind`; `wanted` describes it in words."""
+    """Checks that the value is an instance of `kind`. wanted: the kind, in words."""
     if isinstance(value, kind):
         return value
     raise ArgumentTypeError(f"{where}: wanted {wanted} for {name}", shown(value), fix)

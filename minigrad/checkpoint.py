@@ -1,9 +1,9 @@
-"""Checkpoints: a training run in one file, written whole or not at all.
+"""Checkpoints: save a training run to one file, whole or not at all, and load it.
 
-The file is in the safetensors format (https://github.com/huggingface/safetensors): arrays by name,
-and JSON beside them, so that reading it runs no code. What belongs to a part that is called `model`
-stands under its own names, as in a file of weights alone, which other libraries write and read;
-everything else stands under `part/name`.
+The file has the safetensors format (https://github.com/huggingface/safetensors): arrays by name,
+and JSON beside them. Reading it runs no code. The arrays of the part `model` keep their own names,
+as in the files of weights that other libraries read and write. All other arrays are named
+`part/name`.
 """
 
 import contextlib
@@ -31,31 +31,31 @@ from minigrad.optim.schedules import Schedule
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
-FORMAT = 2  # raised when files are written that older versions would misread: 2 has tuples
-MAIN = "model"  # the part whose values stand under their own names
-KEY = "minigrad"  # of our JSON among the file's metadata
-DEEPEST = 100  # lists in lists: a list that contains itself ends there
-LONGEST = 10_000  # bits of an int: JSON has its decimal digits, of which Python reads 4,300
+FORMAT = 2  # increases when older versions would misread a new file; 2 added tuples
+MAIN = "model"  # the part whose arrays keep their own names
+KEY = "minigrad"  # the key of our JSON in the file's metadata
+DEEPEST = 100  # levels of nested lists: a list may contain itself
+LONGEST = 10_000  # bits of an int: Python reads at most 4,300 digits from JSON
 
 
 @teaching
 def save(path, /, *, rng=True, **parts):
-    """Writes parts of a training run into one file; `load` restores them.
+    """Writes parts of a training run to one file; `load` restores them.
 
-    The file is replaced when the new one is complete: whenever the process is killed, the old one
-    or the new one is there, whole.
+    The new file replaces the old one only when it is complete. If the process is killed, one of the
+    two files is there, whole.
 
     Args:
-        path: where to; by custom it ends in .safetensors.
+        path: the file to write; its name usually ends in .safetensors.
         rng: whether to save the state of the default random generator as well.
         parts: modules, optimizers, schedules and Generators; Variables and arrays; None, numbers,
-            texts, and lists, tuples and dicts of these, which come back equal to what was saved:
+            strings, and lists, tuples and dicts of these. Such values load equal to what was saved:
             a NumPy scalar as Python's number, an object of a subclass as one of the plain type.
 
     Raises:
-        ArgumentTypeError: a part of another type, or a value that contains one: the error names its
+        ArgumentTypeError: a part has another type, or contains such a value. The error names its
             place, such as config['rates'][2].
-        DTypeError: an array of a dtype that minigrad does not have.
+        DTypeError: an array has a dtype that minigrad lacks.
 
     >>> import minigrad as mg, pathlib, tempfile
     >>> model = mg.nn.Linear(3, 2)
@@ -90,7 +90,7 @@ def _key(part, name):
 
 
 def _described(name, part):
-    """({name: ndarray}, JSON) of a part."""
+    """Returns ({name: ndarray}, JSON) for a part."""
     if isinstance(part, Module):
         return {key: _array(x) for key, x in part.state_dict().items()}, {"kind": "module"}
     if isinstance(part, Optimizer):
@@ -112,7 +112,7 @@ def _described(name, part):
 
 
 def _encoded(x, name, place=()):
-    """A value as JSON. A dict with the key "" stands for what JSON lacks: see `_decoded`."""
+    """Returns a value as JSON. A dict with the key "" encodes a tuple or dict: see `_decoded`."""
     if isinstance(x, np.generic):
         x = x.item()
     if x is None or isinstance(x, (float, str)):
@@ -132,7 +132,7 @@ def _encoded(x, name, place=()):
 
 
 def _decoded(found):
-    """The tuple or dict that `_encoded` wrote as a dict with the key ""."""
+    """Returns the tuple or dict that `_encoded` wrote as a dict with the key ""."""
     match found:
         case {"": "tuple", "of": values}:
             return tuple(values)
@@ -161,7 +161,7 @@ def _no_value(x, name, place):
 
 
 def _array(x, name="array"):
-    """An ndarray in C order: safetensors writes the memory of others as it lies."""
+    """Returns an ndarray in C order: safetensors writes memory as it is, ignoring strides."""
     found = values(x.array) if isinstance(x, Variable) else x
     if found.dtype not in BY_NUMPY:
         known = ", ".join(map(str, BY_NUMPY.values()))
@@ -182,7 +182,7 @@ def _safetensors():
 
 
 def _write(path, arrays, notes):
-    """Writes beside the file, then puts the new file in its place."""
+    """Writes a temporary file in the same folder, then renames it to `path`."""
     safetensors = _safetensors()
     try:
         handle, name = tempfile.mkstemp(".tmp", f".{path.name}.", path.parent)
@@ -211,19 +211,21 @@ def load(path, /, *, strict=True, rng=True, **parts):
     """Restores the parts of a training run that `save` wrote, all of them or none.
 
     Args:
-        path: a file of `save`, or any safetensors file of weights: then it has one part, `model`.
-        strict: whether the names of modules must be the same; else what fits by name is loaded.
-        rng: whether the default random generator continues where it was, if parts are restored.
-        parts: the modules, optimizers, schedules and Generators to restore, by the names that they
-            were saved under. State goes by the names of parameters, never by their places.
+        path: a file that `save` wrote, or any safetensors file of weights, which has one part,
+            `model`.
+        strict: whether modules must have the same names as the file. False loads the names that
+            match.
+        rng: whether to restore the default random generator, if any part is restored.
+        parts: the modules, optimizers, schedules and Generators to restore, by the names under
+            which they were saved. State is matched by parameter name, never by position.
 
     Returns:
-        {part: value}: plain values as they were, arrays as Variables. Of the parts that were not
-        given the state_dict, of a Generator (seed, counter).
+        {part: value}, with values as they were saved and arrays as Variables. A part that was not
+        given is its state_dict, or (seed, counter) for a Generator.
 
     Raises:
-        StateError: no checkpoint, a damaged one, one of a newer version, or one that does not fit:
-            all reasons in one error, and nothing was changed.
+        StateError: the file is no checkpoint, is damaged, has a newer format, or does not fit. The
+            error lists all reasons; nothing was changed.
     """
     seams.effects.refuse("load: a compiled step reads no files", "call it outside the step")
     path, strict = _path("load", path), flag("load", "strict", strict)
@@ -289,7 +291,7 @@ def _prepared(name, part, state, kind, strict):
 
 
 def _read(path):
-    """({part: its state}, {part: its kind, "": the state of the random generator})."""
+    """Returns ({part: state}, {part: kind, "": state of the random generator}) of a file."""
     safetensors = _safetensors()
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
@@ -332,7 +334,7 @@ def _variable(path, key, array):
 
 
 def _state(name, one, arrays, described):
-    """What `load` returns for a part that is not given: the form that its state_dict has."""
+    """Returns the state of one part, in the form of its state_dict."""
     kind = one["kind"]
     if kind == "array":
         return arrays[name]
@@ -347,12 +349,12 @@ def _state(name, one, arrays, described):
         groups = [
             {key: tuple(x) if isinstance(x, list) and key != "names" else x for key, x in g.items()}
             for g in one["state"]["groups"]
-        ]  # format 1 had lists for tuples
+        ]  # format 1 wrote tuples as lists
         return {**one["state"], "state": state, "groups": groups}
     return tuple(one["state"]) if kind == "generator" else one["state"]
 
 
 def _part_of(key, described):
-    """The part that a value of the file belongs to."""
+    """Returns the part that an array of the file belongs to."""
     first = key.partition("/")[0]
     return first if first in described and first != MAIN else MAIN

@@ -15,7 +15,7 @@ _LIBRARIES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("stdlib", "
 
 def is_ours(filename: str) -> bool:
     """Whether a source file belongs to minigrad (its package or its generated kernels)."""
-    is_import = filename.startswith("<frozen importlib")  # loading a module of ours
+    is_import = filename.startswith("<frozen importlib")  # while our modules are imported
     return is_import or filename.startswith(_PACKAGE) or is_generated(filename)
 
 
@@ -33,12 +33,12 @@ def user_frame():
 
 
 def _ipython():
-    """The shell of the notebook or of the IPython that runs, or None."""
+    """Returns the shell of the running notebook or IPython, or None."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def _shown_name(filename):
-    """A file's name without its folders; for a notebook's cell IPython's name for it: `In[3]`."""
+    """Returns a file's name without folders, or IPython's name of a notebook cell: `In[3]`."""
     shell = _ipython()
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)
     named = name_of(filename)
@@ -53,23 +53,24 @@ def describe_line(filename: str, number: int) -> str:
 
 
 def user_line() -> str:
-    """The user's line that is running, or an empty string."""
+    """Returns the user's line that is running, or an empty string."""
     frame = user_frame()
     return "" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def show_all(is_on=True):
-    """Lets IPython and notebooks show minigrad's own frames in a traceback, or not, with False.
+    """Sets whether IPython and notebooks show minigrad's own frames in a traceback.
 
-    At first they show the user's frames and the message alone.
+    By default they show only the user's frames and the message.
     """
     MinigradError._shows_all = bool(is_on)
 
 
 def _of_user(trace):
-    """The part of a traceback that is no code of minigrad's; None if there is no other.
+    """Returns the user's part of a traceback, or None if it has none.
 
-    Libraries that minigrad calls, or that called the user's code, are left out as well.
+    It omits the frames of minigrad, of libraries that minigrad calls, and of libraries that called
+    the user's code.
     """
     kept, was_left = [], True
     while trace is not None:
@@ -108,7 +109,7 @@ class MinigradError(Exception):
         return self.wanted + "".join(f"\n  {label}: {text}" for label, text in rows if text)
 
     def _render_traceback_(self):
-        """What IPython shows, unless `show_all`: the user's frames, in its own style."""
+        """Returns the traceback that IPython shows: the user's frames, or all after `show_all`."""
         shell, part = _ipython(), _of_user(self.__traceback__)
         if shell is None:
             return traceback.format_exception(self)
@@ -122,7 +123,7 @@ class MinigradError(Exception):
             if before is not None and (users := _of_user(trace)) is not None:
                 before.__traceback__ = users
             else:
-                self.__cause__ = None  # began and ended within minigrad; this also hides a context
+                self.__cause__ = None  # the cause is internal; this also hides the context
             return show(type(self), self, part, tb_offset=0)
         finally:
             self.__cause__, self.__suppress_context__ = cause, is_hidden
@@ -131,47 +132,47 @@ class MinigradError(Exception):
 
 
 class ShapeError(MinigradError, ValueError):
-    """Shapes that do not match, or an axis that does not exist."""
+    """Shapes do not match, or an axis does not exist."""
 
 
 class DTypeError(MinigradError, TypeError):
-    """An element type that the operation does not accept."""
+    """The operation does not accept this element type."""
 
 
 class DeviceError(MinigradError, ValueError):
-    """An unknown device, or operands on different ones."""
+    """A device is unknown, or operands are on different devices."""
 
 
 class ArgumentError(MinigradError, ValueError):
-    """An argument of the right type with an invalid value."""
+    """An argument has the right type but an invalid value."""
 
 
 class ArgumentTypeError(MinigradError, TypeError):
-    """An argument of the wrong type."""
+    """An argument has the wrong type."""
 
 
 class BoundsError(MinigradError, IndexError):
-    """An index beyond the end of its axis."""
+    """An index is beyond the end of its axis."""
 
 
 class MissingNameError(MinigradError, KeyError):
-    """A name that does not exist."""
+    """A name does not exist."""
 
     __str__ = Exception.__str__  # KeyError's would escape the line breaks
 
 
 class GradientError(MinigradError, RuntimeError):
-    """A gradient that cannot be computed: no graph, no upstream gradient, wrong shape."""
+    """A gradient cannot be computed: no graph, no upstream gradient, or a wrong shape."""
 
 
 class GraphCycleError(MinigradError, RuntimeError):
-    """A node that is its own ancestor; `path` lists the nodes of the cycle."""
+    """A node is its own ancestor; `path` lists the nodes of the cycle."""
 
     path = ()
 
 
 class GraphFreedError(MinigradError, RuntimeError):
-    """A second backward through a graph whose saved values are gone."""
+    """A second backward needs values that the first one has freed."""
 
 
 class SavedValueModifiedError(MinigradError, RuntimeError):
@@ -179,15 +180,15 @@ class SavedValueModifiedError(MinigradError, RuntimeError):
 
 
 class InPlaceError(MinigradError, RuntimeError):
-    """An in-place write that autograd cannot record, or to memory that must not be written."""
+    """Autograd cannot record an in-place write, or the memory must not be written."""
 
 
 class NonFiniteError(MinigradError, ArithmeticError):
-    """A NaN or an infinity where a finite number was wanted."""
+    """A value is NaN or infinite where a finite number was wanted."""
 
 
 class GradcheckError(MinigradError, AssertionError):
-    """A gradient that is not the derivative of its function, or cannot be checked at this point."""
+    """A gradient is not the derivative of its function, or cannot be checked at this point."""
 
 
 class OrphanParameterError(MinigradError, RuntimeError):
@@ -197,7 +198,7 @@ class OrphanParameterError(MinigradError, RuntimeError):
 
 
 class StateError(MinigradError, ValueError):
-    """A state_dict that does not fit: missing or unexpected names, other shapes."""
+    """A state_dict does not fit: names are missing or unexpected, or shapes differ."""
 
 
 class OutOfMemoryError(MinigradError, MemoryError):
@@ -205,7 +206,7 @@ class OutOfMemoryError(MinigradError, MemoryError):
 
 
 class DonatedError(MinigradError, RuntimeError):
-    """A use of a value whose memory was donated to a compiled step."""
+    """A value was used after its memory was donated to a compiled step."""
 
 
 class RetraceWarning(UserWarning):
@@ -221,15 +222,15 @@ class SeamError(MinigradError, RuntimeError):
 
 
 class TraceError(MinigradError, TypeError):
-    """A step that cannot become one program, or that behaves differently than when traced."""
+    """A step cannot become one program, or behaves differently than when it was traced."""
 
 
 class MissingLibraryError(MinigradError, ImportError):
-    """An optional library that is not installed."""
+    """An optional library is not installed."""
 
 
 class KernelError(MinigradError, TypeError):
-    """A user's kernel that does not compile or lacks a gradient; `full`: Numba's whole message."""
+    """A user's kernel does not compile, or lacks a gradient; `full`: Numba's whole message."""
 
     full = ""
 
@@ -245,7 +246,7 @@ class SimulationError(MinigradError, RuntimeError):
 
 
 class OutOfBoundsError(SimulationError, IndexError):
-    """A kernel's access beyond the end or before the beginning of its memory."""
+    """A kernel accessed memory before the beginning or beyond the end of an array."""
 
 
 class UninitializedReadError(SimulationError):
@@ -263,19 +264,19 @@ class DataRaceError(SimulationError):
 
 
 class DivergentBarrierError(SimulationError):
-    """A barrier that some threads of the block, or lanes of the warp, never reach."""
+    """Some threads of the block, or lanes of the warp, never reach a barrier."""
 
 
 class InactiveLaneError(SimulationError):
-    """A shuffle or a vote that names lanes of the warp that do not participate."""
+    """A shuffle or vote names lanes of the warp that do not take part in it."""
 
 
 class EndlessLoopError(SimulationError):
-    """A kernel's loop that ran beyond the simulator's limit of steps."""
+    """A kernel's loop exceeded the simulator's limit of steps."""
 
 
 class NotInCudaError(SimulationError, KernelError):
-    """A construct that Numba's CUDA target or the simulator does not compile, with its line."""
+    """Numba's CUDA target or the simulator does not compile a construct; the error has its line."""
 
 
 class GpuError(MinigradError, RuntimeError):

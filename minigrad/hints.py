@@ -1,6 +1,6 @@
-"""Hints of errors: minigrad's names for names and arguments of PyTorch, NumPy and others.
+"""Hints for errors: what to write instead of names and arguments of PyTorch, NumPy and others.
 
-Each table is keyed by place. Only a failing call or a missing name costs time.
+Each table is keyed by place. Only failing calls and missing names look into the tables.
 """
 
 import difflib
@@ -214,7 +214,7 @@ ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, o
     ),
 }  # fmt: skip
 
-# {function: what to write}, for a call whose arguments do not fit
+# {function: what to write} if the arguments of a call do not fit
 ADVICE = {
     "save": "mg.save('run.safetensors', model=model, optimizer=optimizer, step=1)",
     "load": "mg.load('run.safetensors', model=model, optimizer=optimizer)",
@@ -271,7 +271,7 @@ for _name in ("var", "std"):
     )
 for _name in ("zeros", "ones", "rand", "randn"):
     ADVICE[_name] = f"the shape is one tuple: {_name}((2, 3))"
-NO_AXIS = {  # {function: what to write}, for another argument instead of an axis
+NO_AXIS = {  # {function: what to write} if another argument stands where the axis belongs
     "max": "mg.maximum(a, b) for the larger of two",
     "min": "mg.minimum(a, b) for the smaller of two",
     "gather": "the axis comes last: gather(x, index, axis)",
@@ -281,7 +281,7 @@ NO_AXIS = {  # {function: what to write}, for another argument instead of an axi
 
 
 def missing(place, name, text, hint=None, otherwise=None, known=()):
-    """The AttributeError for a missing name.
+    """Returns the AttributeError for a missing name.
 
     Args:
         place: the key of the table of names.
@@ -292,7 +292,7 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
         known: names of the place; without a hint, the message suggests the closest one, or
             dir(place) if none is close and `otherwise` is empty.
     """
-    from minigrad.left_out import LEFT_OUT  # long, and needed for a name that is missing only
+    from minigrad.left_out import LEFT_OUT  # long, and needed only when a name is missing
 
     hint = NAMES.get(place, {}).get(name) or LEFT_OUT.get(place, {}).get(name) or hint
     if hint:
@@ -309,7 +309,7 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
 
 
 def _instead(place, keyword, known, name):
-    """What to write instead of a keyword in a call of `name`, or None if no table has it."""
+    """Returns what to write instead of a keyword in a call of `name`, or None."""
     hint = ARGUMENTS[place].get(keyword, "")
     ours, has_value, _ = hint.partition("=")
     if ours in known:
@@ -353,7 +353,7 @@ def explained(function, error, keywords=(), name=None):
     signature = inspect.signature(function)
     known, name = signature.parameters, name or function.__name__
     rest = [p for p in known.values() if p.name != "self"]
-    rest = [p for p in rest if p.kind is not p.VAR_KEYWORD]  # which takes what it then refuses
+    rest = [p for p in rest if p.kind is not p.VAR_KEYWORD]  # **unknown exists only to refuse
     signature = signature.replace(parameters=rest)
     fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
     got = str(error).partition("() ")[2].removeprefix("got ")
@@ -363,7 +363,7 @@ def explained(function, error, keywords=(), name=None):
 
 def refuse_misfit(cls, args, kwargs):
     """Raises ArgumentTypeError if the arguments of a call of a class do not fit its __init__."""
-    signature = inspect.signature(cls.__init__, follow_wrapped=False)  # of what is called
+    signature = inspect.signature(cls.__init__, follow_wrapped=False)  # Python calls the wrapper
     try:
         signature.bind(None, *args, **kwargs)
     except TypeError as error:
@@ -376,7 +376,7 @@ def refuse_misfit(cls, args, kwargs):
 
 
 def _explain_digits(name, error):
-    """Raises ArgumentError where an error is Python's for an int that no message can print."""
+    """Raises ArgumentError if the error is Python's refusal to print a long int in a message."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
@@ -409,7 +409,7 @@ def teaching_class(cls):
 
 
 def _made_first(name, args):
-    """What to write where a layer, which is made first, got what it is called with."""
+    """Returns what to write if a layer's constructor got the arguments of its call."""
     if any(hasattr(x, "requires_grad") for x in args):
         return f"make it, then call it: layer = {name}(...), y = layer(x)"
     return None
@@ -418,7 +418,7 @@ def _made_first(name, args):
 def teaching(function):
     """Wraps a function so that a wrong call raises ArgumentTypeError with its signature.
 
-    An int that Python cannot print raises ArgumentError where a message of ours would show it.
+    If a message of ours contains an int that Python cannot print, the wrapper raises ArgumentError.
     """
 
     @functools.wraps(function)

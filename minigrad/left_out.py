@@ -1,6 +1,6 @@
-"""Names of PyTorch, NumPy and JAX that minigrad leaves out, and the lines to write instead."""
+"""Names of PyTorch, NumPy and JAX that minigrad lacks, and the lines to write instead."""
 
-LEFT_OUT = {  # {place: {name elsewhere: what to write}}; places as in hints.NAMES
+LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those of hints.NAMES
     "mg": {
         "Categorical": "mg.random.categorical(logits)",
         "FloatTensor": "mg.variable(data)",

@@ -1,4 +1,4 @@
-"""The syntax tree of a source, also while another thread makes one."""
+"""Parses Python source safely while other threads parse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 import time
 
 _parsing = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child of a fork must not find the lock held
+if hasattr(os, "register_at_fork"):  # a forked child must not inherit a held lock
     os.register_at_fork(
         before=_parsing.acquire,
         after_in_parent=_parsing.release,
@@ -22,15 +22,15 @@ PARSERS = {("ast.py", "parse"), ("compilerop.py", "ast_parse")}  # Python's and 
 
 
 def tree_of(source: str, name: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a source; as `ast.parse`, but several threads may make one.
+    """Return the syntax tree of a source. Unlike `ast.parse`, it may run in several threads.
 
-    Python before 3.11.8 and 3.12.2 counts the depth of all trees in the making in one number, and
-    raises SystemError where two threads make one (python/cpython issue 106905). A lesson's card
-    parses what is saved while a cell runs. Another thread gets its turn in the middle of a tree
-    only when the garbage collector runs there and calls Python; so it does not run here.
+    Python before 3.11.8 and 3.12.2 counts the depth of all trees under construction in one number:
+    two threads that parse at the same time get a SystemError (python/cpython issue 106905). A
+    lesson's card parses a saved file while a cell runs. While a thread builds a tree, only the
+    garbage collector can call Python code and let another thread run, so it is switched off here.
 
     Raises:
-        SyntaxError: as Python says.
+        SyntaxError: the source is not valid Python.
     """
     with _parsing:
         was_enabled = gc.isenabled()
@@ -44,7 +44,7 @@ def tree_of(source: str, name: str = "<unknown>") -> ast.Module:
 
 
 def _wait_for_other_parsers() -> None:
-    """Wait until no other thread stands still in the middle of a tree, or patience ends."""
+    """Wait until no other thread is building a tree, at most PATIENCE seconds."""
     until = time.monotonic() + PATIENCE
     while any(map(_is_parsing, _other_threads())) and time.monotonic() < until:
         time.sleep(0.001)

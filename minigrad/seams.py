@@ -16,10 +16,10 @@ BACKWARD = (
 
 
 class Effects:
-    """The engine calls these methods before an effect that outlives the current operation.
+    """Methods that the engine calls before an effect that outlives the current operation.
 
-    By default they do nothing. While a compiled step is traced, `compiler.trace.trace.Trace` writes
-    these effects into a program or refuses them.
+    By default they do nothing. While a compiled step is traced, `compiler.trace.trace.Trace`
+    records these effects in the program or refuses them.
     """
 
     is_tracing = False
@@ -36,7 +36,7 @@ class Effects:
     def write(self, owner, what):
         """An attribute of a module, an optimizer or a manager is about to be set.
 
-        Returns whether the write is handled, so that it does not count.
+        Returns True if the write is handled and must not be counted.
         """
         return False
 
@@ -50,24 +50,24 @@ class Effects:
         """An array is about to be made on a device, by its name."""
 
     def draw(self, generator, count):
-        """(seed, counter) instead of the generator's own, or None."""
+        """Returns (seed, counter) to use instead of the generator's own, or None."""
 
     def stand_in(self, array, base):
         """An Array was copied where eager execution makes a view of `base`."""
 
     def put_back(self, array, target):
-        """An Array is about to be written back to the place that it was read from: x[i] += 1."""
+        """An Array is about to be written back to where it was read, as in x[i] += 1."""
 
     def function_forward(self, cls, ctx, args):
-        """The results of a custom Function."""
+        """Returns the results of a custom Function's forward."""
         return cls.forward(ctx, *args)
 
     def function_backward(self, plan, dys, saved):
-        """The gradients of a custom Function, by its FunctionPlan."""
+        """Returns the gradients of a custom Function. plan: its FunctionPlan."""
         return plan.called(dys, saved)
 
     def paused(self):
-        """A block whose operations run eagerly even while a step is traced."""
+        """Returns a context manager: operations inside run eagerly even while a step is traced."""
         return contextlib.nullcontext()
 
 
@@ -82,7 +82,7 @@ class Seams(threading.local):
         accumulate(arrived, key, gradient): adds a gradient to arrived[key].
         check_saved(node): raises if a saved value was written to.
         row_kernel(name of an operation along rows, operands) -> its output Array, or None.
-        in_backward: whether one of these is replaced. Passes are then of first order only.
+        in_backward: whether any of these is replaced; backward passes are then of first order only.
 
     Copy-on-write:
         storage: an object with forked(source, clone), called after a Storage was cloned, and

@@ -1,1 +1,1 @@
-"""Array = Storage + layout + dtype; shape arithmetic."""
+"""Arrays (Storage + layout + dtype) and shape arithmetic."""

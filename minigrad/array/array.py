@@ -1,8 +1,8 @@
-"""Array = Storage + layout + dtype. No history, no arithmetic.
+"""Array = Storage + layout + dtype, without history or arithmetic.
 
 The Array that is made together with its memory is the **Storage**: it owns a Buffer and counts its
-versions. Every other Array over the same memory is a **View**, which refers to the Storage.
-`clone()` makes a second Storage over the same Buffer (copy-on-write); `refcount` counts them.
+versions. Every other Array over the same memory is a **View**, which refers to the Storage. A clone
+is a second Storage over the same Buffer (copy-on-write); `Buffer.owners` counts these Storages.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ from minigrad.seams import seams
 class Array:
     """A contiguous array that owns its memory: layout and Storage in one object.
 
-    shape and strides are tuples; strides and offset count elements. `is_flat` means that the
-    elements are in C order from the start of the buffer and that no foreign code writes them.
+    shape and strides are tuples of ints; strides and offset count elements. is_flat: whether the
+    elements are in C order from the start of the buffer and no foreign code writes them.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class Array:
     def __del__(self):
         try:
             buffer = self.buffer
-        except AttributeError:  # Ctrl-C came before __init__ had set it
+        except AttributeError:  # Ctrl-C came before __init__ set it
             return
         buffer.owners -= 1
         if not buffer.owners:
@@ -82,7 +82,7 @@ class Array:
 
     @property
     def is_broadcast(self):
-        """Whether one element of the memory stands at several places, along an axis of stride 0."""
+        """Whether several indices refer to one element, along an axis of stride 0."""
         pairs = zip(self.shape, self.strides, strict=True)
         return self.size > 0 and any(n > 1 and s == 0 for n, s in pairs)
 
@@ -92,17 +92,17 @@ class Array:
         return self.buffer.is_foreign
 
     def view(self, shape, strides, offset=None):
-        """The same memory with another layout."""
+        """Returns a View of the same memory with another layout."""
         return View(self, shape, strides, self.offset if offset is None else offset)
 
     def layout(self):
-        """(shape, strides, offset)."""
+        """Returns (shape, strides, offset)."""
         return self.shape, self.strides, self.offset
 
     is_alias_of = shares_bytes  # whether they share memory
 
     def shares_foreign_bytes(self, others):
-        """The first of other Storages that shares foreign memory with this one, or None."""
+        """Returns the first of `others` that shares foreign memory with this Array, or None."""
         if self.is_foreign:
             for other in others:
                 if other is not self and self.is_alias_of(other):
@@ -110,14 +110,14 @@ class Array:
         return None
 
     def bytes_shown(self):
-        """(first, end): the address range of the elements."""
+        """Returns (first, end), the address range of the elements."""
         low, high, _ = span(self.shape, self.strides)
         step = self.dtype.itemsize
         return self.address + low * step, self.address + high * step
 
     @uninterrupted
     def mark_foreign(self):
-        """Declares that foreign code may write the memory unnoticed: saving then copies."""
+        """Declares that foreign code may write the memory unnoticed. Saving then copies it."""
         storage = self.storage
         storage.buffer.is_foreign = True
         storage.is_flat = False  # the fast paths of ops do not check is_foreign
@@ -127,7 +127,7 @@ class Array:
 
 
 class View(Array):
-    """Another layout over a Storage. `made_at`: the version when a recorded op made it, or None."""
+    """Another layout over a Storage. made_at: the version at which a recorded op made it."""
 
     __slots__ = ("base", "made_at")
 
@@ -135,16 +135,16 @@ class View(Array):
         self.base, self.made_at = array.storage, None
         self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, array.dtype
         self.size = size_of(shape)
-        self.is_flat = False  # never the fast path: the base may have been written since
+        self.is_flat = False  # no fast path: they do not check whether the base was written
 
-    # Nothing, as the memory belongs to the base; and in C, where no Ctrl-C can come in and be lost.
+    # It does nothing, because the base owns the memory. A Ctrl-C cannot get lost in a C function.
     __del__: Any = object.__sizeof__
 
     def shown_by(self, variable):
-        """Notes weakly that a Variable shows this view; the base has all of them in `views`."""
+        """Adds a weak reference to a Variable that shows this view to the base's `views`."""
         try:
             shown = self.base.views
-        except AttributeError:  # the first
+        except AttributeError:  # this is the first view
             shown = self.base.views = set()
         shown.add(ref(variable, shown.discard))
 
@@ -162,7 +162,7 @@ _new = object.__new__
 
 @uninterrupted
 def fresh(buffer, shape, dtype, size):
-    """Array(buffer, shape, dtype) without calls, because every operation makes one."""
+    """Does what Array(buffer, shape, dtype) does without calls: every operation makes an Array."""
     array = _new(Array)
     array.buffer, array.version = buffer, 0
     array.shape, array.dtype, array.offset = shape, dtype, 0
@@ -172,10 +172,10 @@ def fresh(buffer, shape, dtype, size):
 
 @uninterrupted
 def prepare_write(array, copy_buffer, place=None):
-    """Call before every in-place write: bumps the version and unshares a copy-on-write Buffer.
+    """Increments the version and unshares a copy-on-write Buffer. Call before in-place writes.
 
-    copy_buffer(buffer) -> a new Buffer with the same contents. `place` is the user's line as
-    (code, instruction), which an error shows if the write has changed a saved value.
+    copy_buffer(buffer) -> a new Buffer with the same contents. place: the user's line as (code,
+    instruction), which an error shows if the write changes a saved value.
     """
     storage = array.storage
     unshare(storage, copy_buffer)
@@ -184,9 +184,9 @@ def prepare_write(array, copy_buffer, place=None):
 
 
 class Moves:
-    """Counts, in this process, how often a Buffer became shared or a Storage got a new one.
+    """Counts how often in this process a Buffer became shared or a Storage got a new Buffer.
 
-    Code that caches addresses of Storages, or that they are unshared, checks this count.
+    Code that caches addresses of Storages, or the fact that they are unshared, checks this count.
     """
 
     __slots__ = ("count",)
@@ -200,7 +200,7 @@ moves = Moves()
 
 @uninterrupted
 def fork(array):
-    """clone() without a copy: a second Storage over the Buffer, copied at a write to either."""
+    """Makes a second Storage over the same Buffer; the first write to either copies the Buffer."""
     array.buffer.owners += 1
     moves.count += 1
     clone = fresh(array.buffer, array.shape, array.dtype, array.size)
@@ -212,7 +212,7 @@ def fork(array):
 
 @uninterrupted
 def unshare(storage, copy_buffer):
-    """Gives a Storage a new Buffer if it shares its own with a clone."""
+    """Gives a Storage a new Buffer if it shares its Buffer with a clone."""
     if seams.storage is not None and seams.storage.write(storage, copy_buffer):
         moves.count += 1
         return
@@ -224,7 +224,7 @@ def unshare(storage, copy_buffer):
 
 
 class _Exported:
-    """The base of NumPy's views: while one lives, the Storage lives and its Buffer is pinned."""
+    """The base of NumPy views: a live view keeps the Storage alive and its Buffer pinned."""
 
     @uninterrupted
     def __init__(self, array, writable):
@@ -246,7 +246,7 @@ class _Exported:
 
 
 def ndarray(array):
-    """A transient NumPy view for use inside the engine; never pass it to users."""
+    """Returns a short-lived NumPy view for the engine. Never pass it to users."""
     seams.effects.read(array)
     segment = array.buffer.segment
     step = array.dtype.itemsize
@@ -256,9 +256,9 @@ def ndarray(array):
 
 
 def export(array, copy_buffer, writable=False):
-    """A NumPy view for users: it keeps the Storage alive and its Buffer pinned.
+    """Returns a NumPy view for users: it keeps the Storage alive and its Buffer pinned.
 
-    A Buffer shared with a copy-on-write clone is copied first: the view must follow this Storage.
+    It first copies a Buffer that is shared with a clone, because the view must follow this Storage.
     """
     seams.effects.read(array)
     unshare(array.storage, copy_buffer)

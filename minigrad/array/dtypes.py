@@ -10,20 +10,20 @@ from minigrad.errors import DTypeError
 
 
 class DType:
-    """An element type: a row of TABLE, with all that the engine knows of it.
+    """An element type: a row of TABLE, with all that the engine knows about it.
 
     Attributes:
-        index: its place in TABLE.
-        numpy, itemsize: NumPy's dtype and its bytes. Safetensors and DLPack get arrays of it.
+        index: the position in TABLE.
+        numpy, itemsize: NumPy's dtype and its size in bytes. Safetensors and DLPack use it.
         kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value.
-        code: of the type that stores an element in kernels, as in the signature `f4* f4`.
-        text, pointer: what kernels call that type, `F4`, and a pointer to it, `f4_at`.
-        storage: NumPy's type of that name, which is also Numba's.
-        moved: the code of the ints as which copies move elements.
-        c: the type in C: `c_float` of ctypes.
+        code: the code of the storage type in kernel signatures, such as `f4* f4`.
+        text, pointer: the names of the storage type, `F4`, and of a pointer to it, `f4_at`.
+        storage: NumPy's scalar type for storage; Numba has a type of the same name.
+        moved: the code of the integer type of the same size, which copies use to move elements.
+        c: the type in ctypes, such as `c_float`.
         arithmetic: the DType in which kernels compute with elements.
-        limits: the least and the largest finite value.
-        overflow: the float from which on a number rounds to infinity; of ints None.
+        limits: the smallest and the largest finite value.
+        overflow: the smallest float that rounds to infinity; None for ints.
     """
 
     __slots__ = (
@@ -45,24 +45,24 @@ class DType:
 
     @property
     def dtype(self):
-        """The NumPy dtype; under this name NumPy looks for it: np.zeros(3, x.dtype)."""
+        """The NumPy dtype. NumPy looks for this name, as in np.zeros(3, x.dtype)."""
         return self.numpy
 
     def __repr__(self):
         return self.name
 
     def __eq__(self, other):
-        """Whether other is this dtype or another spelling of it: see `as_dtype`."""
+        """Returns whether `other` is this dtype or a spelling of it (see `as_dtype`)."""
         return self is (other if isinstance(other, DType) else find_dtype(other))
 
-    __hash__ = object.__hash__  # each dtype is one object, the key of its kernels
+    __hash__ = object.__hash__  # each dtype is one object; kernels are cached by it
 
     def __reduce__(self):
-        return (by_name, (self.name,))  # unpickling returns the one object of this name
+        return (by_name, (self.name,))  # unpickling returns the existing object
 
 
 def _limits(dtype, precision):
-    """((least, largest), overflow) of a NumPy dtype; see DType."""
+    """Returns ((smallest, largest), overflow) of a NumPy dtype; see DType."""
     if precision is not None:
         digits, exponent = precision
         largest = math.ldexp(1.0 - 2.0**-digits, exponent)
@@ -71,7 +71,7 @@ def _limits(dtype, precision):
     return (-(1 << bits) if dtype.kind == "i" else 0, (1 << bits) - 1), None
 
 
-TABLE = (  # name, code, arithmetic, c; of floats (digits of the significand, exponent of 2)
+TABLE = (  # name, code, arithmetic, c; for floats also (significand bits, e): all are < 2^e
     ("float32", "f4", "float32", "float", (24, 128)),
     ("float64", "f8", "float64", "double", (53, 1024)),
     ("int32", "i4", "int64", "int32"),
@@ -85,29 +85,29 @@ _BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
 BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
 for _dtype in DTYPES:
     _dtype.arithmetic = _BY_NAME[_dtype.arithmetic]
-# What a word of a kernel's signature stands for: the elements of dtypes, and 32 bits.
+# {code in a kernel's signature: NumPy's type}: the storage of dtypes, and 32 bits.
 WORDS = {d.code: d.storage for d in DTYPES} | {"u4": np.uint32}
 
 
 def by_name(name):
-    """The DType with a name."""
+    """Returns the DType with this name."""
     return _BY_NAME[name]
 
 
-OF_KIND = {"b": bool_, "i": int64, "f": float32}  # of Python's bools, ints and floats
-# The dtypes of Python's numbers, and PyTorch's names where NumPy's codes differ or do not exist.
+OF_KIND = {"b": bool_, "i": int64, "f": float32}  # for Python's bools, ints and floats
+# Python's spellings, and those of PyTorch that NumPy lacks or reads differently.
 SPELLINGS: dict[Any, DType] = {
     float: float32, "float": float32, int: int64, "int": int64, bool: bool_, "long": int64,
 }  # fmt: skip
 
 
 def find_dtype(spelling):
-    """The DType of any spelling that `as_dtype` takes, or None."""
+    """Returns the DType of a spelling that `as_dtype` accepts, or None."""
     if isinstance(spelling, DType):
         return spelling
     if spelling is None or isinstance(spelling, (int, float)):
         return None
-    if str(spelling).startswith("torch."):  # a dtype of PyTorch or its name
+    if str(spelling).startswith("torch."):  # PyTorch's dtype or its name
         spelling = str(spelling).removeprefix("torch.")
     if isinstance(spelling, (str, type)) and spelling in SPELLINGS:
         return SPELLINGS[spelling]
@@ -118,9 +118,9 @@ def find_dtype(spelling):
 
 
 def as_dtype(dtype):
-    """The DType of a spelling: a DType, a name, a Python type, or a dtype of NumPy or PyTorch.
+    """Returns the DType of a DType, a name, a Python type, or a dtype of NumPy or PyTorch.
 
-    Python's types stand for the dtypes of Python's numbers: `float` and 'float' are float32, `int`
+    Python's types mean the dtypes that Python's numbers get: `float` and 'float' are float32, `int`
     and 'int' are int64. All other names and codes are NumPy's: 'double' and 'f8' are float64.
 
     >>> as_dtype("float64"), as_dtype(float), as_dtype("float"), as_dtype("double"), as_dtype(bool)
@@ -139,15 +139,15 @@ def as_dtype(dtype):
 
 
 def real_of(dtypes):
-    """Return the dtype in which a kernel over arrays of these computes floats: the widest."""
+    """Returns the dtype in which a kernel over arrays of `dtypes` computes floats: the widest."""
     reals = [d.arithmetic for d in dtypes if d.is_float]
     return max(reals, key=lambda d: d.itemsize) if reals else float32
 
 
 def promote(a, b):
-    """The dtype of an elementwise result of arrays of dtypes a and b.
+    """Returns the dtype of an elementwise result of arrays with dtypes a and b.
 
-    For two dtypes of one kind it is the larger; a float with an int or bool stays the same.
+    It is the larger of two dtypes of one kind. A float dtype stays the same beside ints and bools.
     """
     if a is b:
         return a

@@ -1,4 +1,4 @@
-"""Shape arithmetic: strides (in elements), broadcasting, collapsing."""
+"""Shape arithmetic: strides (counted in elements), broadcasting, collapsing of axes."""
 
 import math
 
@@ -7,7 +7,7 @@ from minigrad.errors import OutOfMemoryError, ShapeError
 from minigrad.hints import NO_AXIS
 
 MAX_RANK = 8
-MAX_SIZE = 2**60  # elements: any of them has an address that int64 holds
+MAX_SIZE = 2**60  # elements: every address in bytes fits into int64
 
 
 size_of = math.prod  # the number of elements of a shape
@@ -17,7 +17,7 @@ _strides = {}
 
 
 def contiguous_strides(shape):
-    """C-order strides.
+    """Returns C-order strides.
 
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
@@ -36,7 +36,7 @@ def contiguous_strides(shape):
 
 
 def is_contiguous(shape, strides):
-    """Whether elements are contiguous in C order, ignoring axes of size 1."""
+    """Returns whether elements are contiguous in C order, ignoring axes of size 1."""
     step = 1
     for n, s in zip(reversed(shape), reversed(strides), strict=True):
         if n != 1:
@@ -47,7 +47,11 @@ def is_contiguous(shape, strides):
 
 
 def broadcast_shapes(name, *shapes):
-    """The common shape of operands, by NumPy's rule; ShapeError names the operation."""
+    """Returns the common shape of operands, by NumPy's rule.
+
+    Raises:
+        ShapeError: the shapes do not broadcast; the error names the operation.
+    """
     out = shapes[0]
     for shape in shapes[1:]:
         if shape == out:
@@ -66,7 +70,7 @@ def broadcast_shapes(name, *shapes):
 
 
 def expand_strides(shape, strides, target):
-    """The strides of an array of `shape` seen as `target`: 0 along broadcast axes."""
+    """Returns the strides of an array of `shape` broadcast to `target`: 0 along broadcast axes."""
     pad = len(target) - len(shape)
     return (0,) * pad + tuple(
         0 if n == 1 and t != 1 else s for n, s, t in zip(shape, strides, target[pad:], strict=True)
@@ -74,7 +78,7 @@ def expand_strides(shape, strides, target):
 
 
 def check_size(shape):
-    """Raises if elements of a shape would have no addresses, or if it had without its zeros."""
+    """Raises OutOfMemoryError from MAX_SIZE elements on, where a size of 0 counts as 1."""
     if size_of(n or 1 for n in shape) >= MAX_SIZE:
         raise OutOfMemoryError(
             "wanted a shape of fewer than 2**60 elements, where a size of 0 counts as 1",
@@ -83,13 +87,13 @@ def check_size(shape):
 
 
 def check_rank(name, rank):
-    """Raises if a result would have more axes than the kernels support."""
+    """Raises ShapeError if a result would have more axes than kernels support."""
     if rank > MAX_RANK:
         raise ShapeError(f"{name}: wanted at most {MAX_RANK} axes", f"{rank}")
 
 
 def normalize_axis(name, axis, rank):
-    """A non-negative axis; ShapeError if there is none."""
+    """Returns the axis as a non-negative int; raises ShapeError if it does not exist."""
     index = axis if type(axis) is int else whole(name, "axis", axis, fix=NO_AXIS.get(name))
     if not -rank <= index < rank:
         raise ShapeError(
@@ -101,7 +105,7 @@ def normalize_axis(name, axis, rank):
 
 
 def normalize_axes(name, axis, rank):
-    """A sorted tuple of different non-negative axes; None means all."""
+    """Returns a sorted tuple of distinct non-negative axes; None means all axes."""
     if axis is None:
         return tuple(range(rank))
     if not isinstance(axis, (tuple, list)):
@@ -113,14 +117,14 @@ def normalize_axes(name, axis, rank):
 
 
 def collapse(shape, stride_lists):
-    """Merge neighbouring dimensions that are contiguous in every operand; drop those of size 1.
+    """Merges neighbouring dimensions that are contiguous in every operand; drops those of size 1.
 
     Args:
         shape: the sizes to loop over.
         stride_lists: the strides of each operand over `shape`.
 
     Returns:
-        (dims, strides): the remaining sizes, and for each a tuple with one stride per operand.
+        (dims, strides): the remaining sizes, and for each size a tuple of one stride per operand.
     """
     dims, strides = [], []
     for n, *step in zip(shape, *stride_lists, strict=True):
@@ -136,7 +140,7 @@ def collapse(shape, stride_lists):
 
 
 def reshape_strides(shape, strides, target):
-    """The strides of a view in the shape `target`, or None if that needs a copy."""
+    """Returns the strides of a view with the shape `target`, or None if that needs a copy."""
     if is_contiguous(shape, strides):
         return contiguous_strides(target)
     if 0 in shape:

@@ -1,9 +1,9 @@
-"""Whether two layouts over one memory share an element, and two Arrays a byte.
+"""Decides whether two layouts over one memory share an element, and two Arrays a byte.
 
 A layout is (shape, strides, offset), counted in elements. Nearly every layout is *dense*: it covers
 an interval of memory without gaps, as whole arrays, slices of a flat buffer and transposes do. Two
-dense layouts are compared as intervals. For others, axes of equal stride are split off; if at most
-two axes are left, their arithmetic progressions are compared in pairs.
+dense layouts are compared as intervals. For other layouts, axes of equal stride are split off. If
+at most two axes are left, their arithmetic progressions are compared in pairs.
 """
 
 import math
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 from minigrad.array.layout import is_contiguous, size_of
 
-MOST_PAIRS = 1 << 16  # of progressions: comparing them takes a tenth of a second
+MOST_PAIRS = 1 << 16  # pairs of progressions; comparing them takes a tenth of a second
 
 
 def overlaps(a, b):
-    """Whether two layouts over one memory share an element; a False is certain.
+    """Returns whether two layouts over one memory share an element. False is certain.
 
-    Exact up to two axes, not counting axes of size 1 or stride 0. For more axes, or more than
-    MOST_PAIRS pairs to compare, it may return True for disjoint layouts.
+    True is exact up to two axes, not counting axes of size 1 or stride 0. With more axes, or more
+    than MOST_PAIRS pairs to compare, it may be True for disjoint layouts.
 
     >>> rows, columns = ((4, 2), (8, 1), 0), ((4, 2), (8, 1), 2)
     >>> overlaps(rows, columns), overlaps(rows, ((4, 3), (8, 1), 1))
@@ -33,7 +33,7 @@ def overlaps(a, b):
 
 
 def shares_bytes(a, b):
-    """Whether two Arrays share a byte; a False is certain, a True almost always exact.
+    """Returns whether two Arrays share a byte. False is certain, True is almost always exact.
 
     Copy-on-write clones share all bytes until the first write. Several Buffers may cover the same
     foreign memory.
@@ -56,9 +56,9 @@ def shares_bytes(a, b):
 
 @lru_cache(maxsize=1 << 14)
 def span(shape, strides):
-    """(low, high, dense) of a layout with offset 0: its elements lie in [low, high).
+    """Returns (low, high, dense) for a layout with offset 0: its elements lie in [low, high).
 
-    dense: whether they fill the interval.
+    dense: whether they fill the interval without gaps.
 
     >>> span((2, 3), (1, 2)), span((2, 3), (6, 2)), span((4,), (-1,))
     ((0, 6, True), (0, 11, False), (-3, 1, True))
@@ -96,7 +96,10 @@ def _meet(shape_a, strides_a, shape_b, strides_b, shift):
 
 
 def _upward(shape, strides, offset):
-    """([(size, positive stride)] of axes with more than one element, descending; first offset)."""
+    """Returns ([(size, positive stride)], first offset) without axes of one element.
+
+    The axes are in descending order of strides.
+    """
     axes = []
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:
@@ -107,12 +110,12 @@ def _upward(shape, strides, offset):
 
 
 def _reach(axes):
-    """The distance from the first element to the last."""
+    """Returns the distance from the first element to the last."""
     return sum((n - 1) * s for n, s in axes)
 
 
 def _apart(axes_a, a, axes_b, b):
-    """Whether two layouts are certainly disjoint, by their offsets modulo the widest strides."""
+    """Returns whether two layouts are certainly disjoint, by offsets modulo the widest strides."""
     if a + _reach(axes_a) < b or b + _reach(axes_b) < a:
         return True
     if not axes_a and not axes_b:
@@ -121,12 +124,12 @@ def _apart(axes_a, a, axes_b, b):
     rest_a, rest_b = ([x for x in axes if x[1] != widest] for axes in (axes_a, axes_b))
     low_a, low_b = a % widest, b % widest
     if low_a + _reach(rest_a) >= widest or low_b + _reach(rest_b) >= widest:
-        return False  # a row extends into the next: not decided here
+        return False  # a row extends into the next one: this test cannot decide
     return _apart(rest_a, low_a, rest_b, low_b)
 
 
 def _merged(axes, first):
-    """The same elements with as few axes as possible, but at least one."""
+    """Merges axes where possible; returns (axes, first), with at least one axis."""
     found = []
     for n, s in axes:
         if found and found[-1][1] == n * s:
@@ -137,14 +140,14 @@ def _merged(axes, first):
 
 
 def _lines(axes):
-    """The largest number of progressions that `_progressions` returns."""
+    """Returns the largest number of progressions that `_progressions` can return."""
     return min(n for n, _ in axes) if len(axes) == 2 else 1
 
 
 def _progressions(axes, first, within=None):
-    """The arithmetic progressions (start, step, count) of a layout of at most two axes.
+    """Yields the arithmetic progressions (start, step, count) of a layout of at most two axes.
 
-    within: a progression; progressions that end before it or begin after it are left out.
+    within: a progression; those that end before it or begin after it are left out.
     """
     (n, s), *more = sorted(axes, key=lambda axis: -axis[0])
     outer, step = more[0] if more else (1, 1)
@@ -157,7 +160,10 @@ def _progressions(axes, first, within=None):
 
 
 def _progressions_meet(p, q):
-    """Whether a + i*s (i < m) and b + j*t (j < n) meet, by the Chinese remainder theorem."""
+    """Returns whether a + i*s (i < m) and b + j*t (j < n) share a number.
+
+    Uses the Chinese remainder theorem. p: (a, s, m). q: (b, t, n).
+    """
     (a, s, m), (b, t, n) = p, q
     low, high = max(a, b), min(a + (m - 1) * s, b + (n - 1) * t)
     if low > high:
@@ -172,7 +178,7 @@ def _progressions_meet(p, q):
 
 
 def _solve(s, t, difference):
-    """(gcd, i) with a + i*s == b modulo t, or (gcd, None)."""
+    """Returns (gcd, i) with i*s == difference modulo t, or (gcd, None) if there is no i."""
     g, u, remainder, v = s, 1, t, 0
     while remainder:
         quotient = g // remainder

@@ -1,4 +1,4 @@
-"""The arguments of custom kernels: checks, the device they imply, conversions."""
+"""Checks and converts the arguments of custom kernels, and finds the device to run on."""
 
 import ctypes
 import inspect
@@ -19,7 +19,7 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 def check(kernel, values):
-    """Raises if arguments have a wrong number, or a type that the kernel cannot take."""
+    """Raises if the number of arguments is wrong, or a kernel cannot take the type of one."""
     names = _names(kernel)
     if len(values) != len(names):
         raise ArgumentTypeError(
@@ -36,7 +36,7 @@ def _names(kernel):
 
 
 def _parts(kernel, values):
-    """(name, value) of the arguments; a tuple yields its parts under its own name."""
+    """Yields (name, value) of the arguments; for a tuple, of its parts, under the tuple's name."""
     for name, value in zip(_names(kernel), values, strict=True):
         for part in _flat(value):
             yield name, part
@@ -51,7 +51,7 @@ def _flat(value):
 
 
 def _each(value, made):
-    """`made(value)`; for a tuple, the tuple of `made` of its parts."""
+    """Applies `made` to a value, or to each part of a tuple, and returns a tuple for a tuple."""
     if isinstance(value, tuple):
         return tuple(_each(part, made) for part in value)
     return made(value)
@@ -85,7 +85,7 @@ def _check_one(where, name, value):
 
 
 def refuse_gradients(kernel, values):
-    """Raises if a Variable requires gradients, as launches are not recorded."""
+    """Raises if a Variable requires gradients, because launches are not recorded."""
     for name, value in _parts(kernel, values):
         if not isinstance(value, Variable) or not value.requires_grad:
             continue
@@ -94,7 +94,7 @@ def refuse_gradients(kernel, values):
             f"{name}.detach() for its values; for a gradient of your own, launch the kernel in the "
             "forward of a mg.Function"
         )
-        if not state.recording:  # in the forward of a mg.Function, say
+        if not state.recording:  # for example in the forward of a mg.Function
             what = "takes values"
             fix = (
                 f"{name}.detach() has its values: give the kernel that, in forward of a "
@@ -109,7 +109,11 @@ def refuse_gradients(kernel, values):
 
 
 def device(kernel, values):
-    """The device of the arguments: "simt" (also for NumPy arrays) or "cuda"."""
+    """Returns the device of the arguments: "simt" (also for NumPy arrays) or "cuda".
+
+    Raises:
+        DeviceError: an argument is on the CPU, or arguments are on different devices.
+    """
     found = {}
     for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
@@ -133,10 +137,10 @@ def device(kernel, values):
 
 
 def prepared(kernel, values, made):
-    """The arguments of a launch, with `made` of the Array instead of each Variable.
+    """Prepares a launch; returns the arguments with `made(array)` instead of each Variable.
 
-    Before the launch, it counts versions, un-shares memory, and raises in a traced step. If the
-    kernel writes through a tuple, all its parts count as written.
+    It increments the versions of written Variables and unshares their memory, and it raises in a
+    traced step. If the kernel writes through a tuple, all parts of the tuple count as written.
     """
     writes = written(kernel.py_func)
     changes = []
@@ -152,7 +156,7 @@ def prepared(kernel, values, made):
 
 
 def copies(values):
-    """NumPy copies of the arguments; copies of overlapping arrays overlap, too."""
+    """Copies the arguments to NumPy. Copies overlap where the arrays overlap."""
     plain = _each(
         tuple(values), lambda v: backend.values(v.array) if isinstance(v, Variable) else v
     )
@@ -164,7 +168,7 @@ def copies(values):
 
 
 def _moved(array, copied):
-    """The same elements, in the copy of their bytes."""
+    """Returns a view of the copied bytes with an array's elements."""
     if not array.size:
         return array.copy()
     low, high = byte_bounds(array)

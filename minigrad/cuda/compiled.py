@@ -1,6 +1,6 @@
-"""Custom kernels on a GPU: the same Python function, with Numba's names in it.
+"""Compiles custom kernels for a GPU: translates their names to those of Numba.
 
-A kernel uses `minigrad.cuda`; Numba knows `numba.cuda`. So Numba gets the same source, line for
+A kernel uses `minigrad.cuda`, but Numba knows `numba.cuda`. So Numba gets the same source, line for
 line, with its own names. It compiles a kernel once for each combination of argument types.
 """
 
@@ -18,14 +18,14 @@ from minigrad.simt.language.language import Intrinsic
 from minigrad.simt.language.names import MISSING, Scope
 from minigrad.simt.language.source import Source
 
-AS_THEY_ARE = np.float32, np.float16, np.uint64  # no Python number has their types
+AS_THEY_ARE = np.float32, np.float16, np.uint64  # passed as they are: Python has no such numbers
 
 _translated: dict = {}
 _loaded: dict = {}
 
 
 def launch(configured, values):
-    """Launches on the GPU; values: Arrays on "cuda", NumPy scalars, Python numbers."""
+    """Launches a kernel on the GPU. values: Arrays on "cuda", NumPy scalars, Python numbers."""
     device = backend.device_named("cuda")
     function = configured.kernel.py_func
     key = (function, device.capability, *map(_kind, values))
@@ -50,7 +50,7 @@ def _kind(value):
 
 
 def _type(value):
-    """Numba's type of an argument."""
+    """Returns Numba's type of an argument."""
     if isinstance(value, tuple):
         raise NotInCudaError(
             "tuples of arguments run in the simulator only", fix="pass the parts one by one"
@@ -64,7 +64,7 @@ def _type(value):
 
 
 def _words(value):
-    """What a launch passes for an argument; for an array, what Numba's kernels unpack."""
+    """Returns the words that a launch passes for an argument; an array takes several."""
     if not isinstance(value, Array):
         plain = value.item() if isinstance(value, np.generic) else value
         is_itself = type(value) in AS_THEY_ARE
@@ -75,9 +75,9 @@ def _words(value):
 
 
 def translated(function, callers=()):
-    """The function as Numba can compile it: with the names of `numba.cuda`.
+    """Returns a copy of the function that Numba can compile, with the names of `numba.cuda`.
 
-    callers: the functions that are being translated and call this one.
+    callers: functions under translation that call this one; a recursion raises.
     """
     found = _translated.get(function)
     if found is None:
@@ -86,7 +86,7 @@ def translated(function, callers=()):
 
 
 class _Names(ast.NodeTransformer):
-    """Puts Numba's names into the tree of a kernel; other names keep their meaning."""
+    """Replaces names of minigrad in a kernel's tree with Numba's. Other names stay the same."""
 
     def __init__(self, source, callers):
         self.source, self.scope, self.callers = source, Scope(source), callers
@@ -98,9 +98,9 @@ class _Names(ast.NodeTransformer):
         self.names["__name__"] = given.get("__name__", "kernels")
 
     def function(self):
-        """The new function, with the lines of the old one."""
+        """Returns the new function, with the line numbers of the old one."""
         tree = copy.deepcopy(self.source.tree)
-        # what Python evaluates at the `def` is left out: its names are not those of the body
+        # drop what Python evaluates at the `def`: decorators, annotations and defaults
         tree.decorator_list, tree.returns = [], None
         for argument in ast.walk(tree.args):
             if isinstance(argument, ast.arg):
@@ -120,7 +120,7 @@ class _Names(ast.NodeTransformer):
         return self._named(node) or node
 
     def _named(self, node):
-        """The replacement of `cuda.grid` and the like, or None."""
+        """Returns the replacement of a name such as `cuda.grid`, or None."""
         found = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
         if isinstance(found, Intrinsic) and found.path:
             return self._intrinsic(found.path, node)
@@ -141,7 +141,7 @@ class _Names(ast.NodeTransformer):
 
     def _intrinsic(self, path, node):
         first, *rest = path.split(".")
-        if not hasattr(self.cuda, first):  # load4 and the like: minigrad's own
+        if not hasattr(self.cuda, first):  # minigrad's own, such as load4
             own = loader.load("kernel = None\n", (), "gpu_cuda")
             return self._global(f"_minigrad_{first}", getattr(own, first), node)
         out = self._global("_minigrad_cuda", self.cuda, node)

@@ -1,4 +1,4 @@
-"""inspect: the memory accesses of a launch, counted and drawn for each place in the kernel."""
+"""inspect: counts and draws the memory accesses of a launch, for each place in the kernel."""
 
 from minigrad.cuda import arguments
 from minigrad.cuda.jit import Kernel, Launch
@@ -9,12 +9,12 @@ from minigrad.viz.access import page, pictures
 
 
 class Report:
-    """What `inspect` returns: JupyterLab shows it with pictures, `print` as text.
+    """The result of `inspect`: JupyterLab shows it with pictures, `print` as text.
 
     Attributes:
         counts: the numbers, a `minigrad.simt.counts.counts.Counts`.
         launch: the inspected launch.
-        pictures: one per access, [AccessPicture], in the order of the lines: `.to_svg()`.
+        pictures: a list of one AccessPicture per access, in the order of the lines.
     """
 
     def __init__(self, launch, counts):
@@ -23,7 +23,7 @@ class Report:
 
     @property
     def pictures(self):
-        """One picture per access."""
+        """A list of one AccessPicture per access."""
         return pictures(self.counts)
 
     def save(self, path):
@@ -43,17 +43,17 @@ class Report:
 def inspect(launch, *values):
     """Counts what a kernel does to memory: `mg.cuda.inspect(kernel[blocks, threads], x, out)`.
 
-    It runs in the simulator, on copies of the arguments, and changes nothing. Variables may be on
-    any device, and may require gradients.
+    The kernel runs in the simulator, on copies of the arguments, and changes none of them.
+    Variables may be on any device and may require gradients.
 
     Args:
         launch: `kernel[blocks, threads]`, not called.
         values: the kernel's arguments.
 
     Returns:
-        A `Report`: per load, store and atomic operation its warp accesses, bytes, and 32-byte
-        sectors or passes over the banks compared with the fewest possible; where warps split;
-        barriers; operations in float64.
+        A `Report`. For each load, store and atomic operation it has the number of warp accesses and
+        of bytes, and the 32-byte sectors or passes over the banks beside the fewest possible. It
+        also has the places where warps split, barriers, and operations in float64.
     """
     if not isinstance(launch, Launch):
         called = isinstance(launch, Kernel)
@@ -69,7 +69,7 @@ def inspect(launch, *values):
 
 
 def _short(extents):
-    """(8, 1, 1) as 8, (4, 4, 1) as (4, 4)."""
+    """Shortens extents: (8, 1, 1) to 8, (4, 4, 1) to (4, 4)."""
     parts = list(extents)
     while len(parts) > 1 and parts[-1] == 1:
         parts.pop()

@@ -1,6 +1,6 @@
-"""jit: a Python function as a CUDA kernel, and its launch.
+"""jit: makes a Python function a CUDA kernel, and launches it.
 
-`kernel[blocks, threads]` sets the number of threads, `(...)` runs it: the syntax of Numba.
+`kernel[blocks, threads]` sets the number of threads, `(...)` runs it, as in Numba.
 """
 
 import functools
@@ -26,7 +26,7 @@ from minigrad.hints import refuse_unknown_arguments, teaching
 from minigrad.seams import seams
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
 
-MOST_SHARED = 232_448  # bytes: the most that a block can have on today's GPUs
+MOST_SHARED = 232_448  # bytes of shared memory: the most for a block on today's GPUs
 
 
 class Kernel:
@@ -34,7 +34,7 @@ class Kernel:
 
     Attributes:
         py_func: the Python function.
-        not_a_step: what it is, for the error of `mg.compile`, which refuses it.
+        not_a_step: a description for the error of `mg.compile`, which refuses kernels.
         watch: whether the simulator looks for data races and uninitialised reads.
     """
 
@@ -76,7 +76,8 @@ class Launch:
     """A kernel with the number of its blocks and threads: `kernel[blocks, threads]`.
 
     Attributes:
-        blocks, threads: (x, y, z). shared: bytes of dynamic shared memory per block.
+        blocks, threads: (x, y, z).
+        shared: bytes of dynamic shared memory per block.
     """
 
     not_a_step = Kernel.not_a_step
@@ -116,7 +117,7 @@ class Launch:
             )
 
     def __call__(self, *values, **named):
-        """Runs the kernel: on the GPU if arguments are on "cuda", else in the simulator."""
+        """Runs the kernel, on the GPU if the arguments are on "cuda", else in the simulator."""
         if named:
             name, wanted = self.kernel.__name__, inspect.signature(self.kernel.py_func).parameters
             raise ArgumentTypeError(
@@ -124,7 +125,7 @@ class Launch:
                 ", ".join(f"{key}=" for key in named),
                 f"give them in their order: {name}[blocks, threads]({', '.join(wanted)})",
             )
-        seams.effects.refuse(  # later calls of the step would not launch it
+        seams.effects.refuse(  # later calls of a compiled step would not launch it
             f"a kernel of your own, {self.kernel.__name__}, cannot be part of a compiled step",
             "launch it before or after the step, or leave out mg.compile",
         )
@@ -148,7 +149,7 @@ class Launch:
 
 
 def _product(value):
-    """How many threads a block would have; 0 for values that `extents` refuses."""
+    """Returns the number of threads of a block, or 0 for values that `extents` refuses."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if not all(isinstance(n, int | np.integer) for n in parts):
         return 0
@@ -160,11 +161,11 @@ def jit(function=None, *, device=False, watch=True, **options):
     """Makes a Python function a CUDA kernel: `@mg.cuda.jit`, or `@mg.cuda.jit(device=True)`.
 
     Args:
-        function: the function. Its arguments are arrays and numbers; the launch determines their
-            types. It returns nothing: results go into arrays.
-        device: make a function that kernels call, which may return values and cannot be launched.
-        watch: let the simulator look for data races and for reads of uninitialised memory. False is
-            faster; accesses out of bounds are found in any case.
+        function: its arguments are arrays and numbers, whose types the launch determines. It
+            returns nothing and writes results to arrays.
+        device: make a function for kernels to call: it may return values and cannot be launched.
+        watch: let the simulator look for data races and reads of uninitialised memory. False is
+            faster; the simulator finds accesses out of bounds in any case.
 
     Returns:
         A `Kernel`: `kernel[blocks, threads](x, out)` runs it.
@@ -192,9 +193,9 @@ def jit(function=None, *, device=False, watch=True, **options):
 
 
 def synchronize():
-    """Waits until the GPU has finished all work; the simulator is never behind.
+    """Waits until the GPU has finished all work. The simulator always has.
 
-    Faults of kernels on the GPU are raised here.
+    Raises the faults of kernels on the GPU.
     """
-    if "minigrad.devices.gpu.cuda" in sys.modules:  # else no GPU was used
+    if "minigrad.devices.gpu.cuda" in sys.modules:  # otherwise no GPU was used
         backend.device_named("cuda").synchronize()

@@ -1,7 +1,7 @@
-"""Which arguments a kernel writes to, read from its source.
+"""Finds the arguments that a kernel writes to, from its source.
 
-A launch must know this in advance: before a write, it counts the Variable's version and un-shares
-its memory.
+A launch must know them in advance, to increment a Variable's version and unshare its memory before
+the write.
 """
 
 import ast
@@ -15,10 +15,10 @@ from minigrad.simt.language.source import Source
 
 @functools.lru_cache(maxsize=256)
 def written(function, callers=()):
-    """Names of the parameters that a kernel or device function writes through."""
+    """Returns the names of the parameters that a kernel or device function writes through."""
     try:
         source = Source(function)
-    except MinigradError:  # no source: the launch will say so
+    except MinigradError:  # no source: the launch raises this error
         return frozenset()
     finder = _Finder(source, callers)
     for statement in source.tree.body:
@@ -36,7 +36,7 @@ class _Finder(ast.NodeVisitor):
         self.found, self.aliases = set(), []
 
     def result(self):
-        """The parameters that are written through, also under aliases."""
+        """Returns the parameters that the function writes through, directly or by an alias."""
         before = -1
         while before != len(self.found):
             before = len(self.found)
@@ -78,7 +78,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _named(self, target, value):
-        """Notes that a target may be an alias of the arrays of a value, or of a part of it."""
+        """Notes that a target may be an alias of the arrays in a value."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             for pair in zip(target.elts, value.elts, strict=False):
                 self._named(*pair)
@@ -92,7 +92,7 @@ class _Finder(ast.NodeVisitor):
             ]
 
     def _passed(self, node, inner):
-        """The arguments of a call that a device function writes through."""
+        """Notes the arguments of a call that a device function writes through."""
         code, through = inner.__code__, written(inner, self.callers)
         named = [(k.arg, k.value) for k in node.keywords]
         pairs = [*zip(code.co_varnames[: code.co_argcount], node.args, strict=False), *named]
@@ -101,7 +101,7 @@ class _Finder(ast.NodeVisitor):
                 self.found.update(self._roots(part))
 
     def _roots(self, node):
-        """The names of the arrays that an expression may be, or be a part of."""
+        """Returns the names of arrays that an expression may refer to, in whole or in part."""
         if isinstance(node, ast.Name):
             return [node.id]
         if isinstance(node, (ast.Subscript, ast.Attribute, ast.NamedExpr)):

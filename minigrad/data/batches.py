@@ -1,4 +1,4 @@
-"""Splitting a data set into training and held-out parts, and into batches."""
+"""Splits a data set into training and held-out parts, and into batches."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,17 @@ Pair = tuple[np.ndarray, np.ndarray]
 def stratified_split(
     inputs: np.ndarray, labels: np.ndarray, held_out: float = 0.2, seed: int = 0
 ) -> tuple[Pair, Pair]:
-    """Split at random, keeping the share of each class: (training pair), (held-out pair).
+    """Splits at random, keeping the share of each class.
 
-    Shapes: inputs (n, ...), labels (n,) of any integers, or strings. Of a class with c members,
-    ``round(c * held_out)`` are held out. Both parts are in random order. The same seed yields
-    the same split; the returned arrays are copies.
+    Shapes: inputs (n, ...), labels (n,) of integers or strings. Of a class with c members,
+    ``round(c * held_out)`` are held out. The same seed gives the same split.
+
+    Returns:
+        (inputs, labels) for training, and (inputs, labels) held out. Both parts are copies in
+        random order.
 
     Raises:
-        ArgumentTypeError: inputs or labels are no ndarray with rows, or labels are not (n,).
+        ArgumentTypeError: inputs or labels are not an ndarray with rows, or labels are not (n,).
         ArgumentError: the lengths differ, or held_out is not strictly between 0 and 1.
 
     >>> inputs, labels = np.arange(10), np.array([0, 1] * 5)
@@ -53,11 +56,11 @@ def stratified_split(
 def batches(
     *arrays: np.ndarray, batch_size: int, seed: int | None = None, drop_last: bool = False
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the same batch_size rows of each array, as a tuple; each row occurs once.
+    """Yields tuples with the same batch_size rows of each array, until each row has occurred once.
 
-    Shapes: (n, ...) each, and (batch_size, ...) in a batch, of the arrays' dtypes. With a seed the
-    rows are shuffled (use another seed in each epoch); without one they keep their order. If
-    batch_size does not divide n, the last batch is smaller, or omitted with drop_last.
+    Shapes: each array is (n, ...), its part of a batch (batch_size, ...) of the same dtype. With a
+    seed the rows are shuffled (use another seed in each epoch); without one they keep their order.
+    If batch_size does not divide n, the last batch is smaller, or omitted with drop_last.
 
     Raises:
         ArgumentTypeError: something is not an ndarray with rows.

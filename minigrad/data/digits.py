@@ -1,4 +1,4 @@
-"""The 8 x 8 handwritten digits."""
+"""Loads the 8 x 8 handwritten digits."""
 
 from importlib.resources import files
 
@@ -9,10 +9,10 @@ from minigrad.hints import teaching
 
 @teaching
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Real handwritten digits: images (1797, 8, 8) float32, labels (1797,) int64.
+    """Returns real handwritten digits: images (1797, 8, 8) float32, labels (1797,) int64.
 
     Pixels range from 0 (paper) to 1 (ink) in steps of 1/16. Each class has 174 to 183 images.
-    Each call returns new arrays, which may be written.
+    Each call returns new arrays, which you may change.
 
     Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine
     Learning Repository, 1998 (CC BY 4.0), as shipped by scikit-learn; made by

@@ -1,9 +1,9 @@
-"""Pictures of a kernel's memory accesses: the lanes of a warp, and the bytes that each uses.
+"""Draws a kernel's memory accesses: the lanes of a warp, and the bytes that each one uses.
 
-Global memory is drawn as sectors of 32 bytes, the least that it moves: bytes that are moved but not
-requested stay empty. Shared memory is drawn as its 32 banks: different words of one bank are
-stacked, and the height of the stack is the number of passes. All pictures have the same scale, so
-that before and after can be compared.
+Global memory moves sectors of 32 bytes. A picture shows the sectors; bytes that no lane requested
+stay empty. Shared memory has 32 banks. A picture stacks the different words of each bank; the
+height of the stack is the number of passes. All pictures have one scale, so that two can be
+compared.
 """
 
 import html
@@ -17,7 +17,7 @@ from minigrad.simt.machine.lanes import WARP
 from minigrad.simt.watch.report import cost, remarks, size
 
 WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: a lane or a bank
-ROW, PER_ROW = 34, 16  # the height of a row, and its number of sectors
+ROW, PER_ROW = 34, 16  # the height of a row in pixels, and its number of sectors
 TOP, LANE, GAP = 46, 18, 92
 STYLE = (
     ".mg-access{--mg-page:var(--jp-layout-color1,#fff);"
@@ -38,12 +38,12 @@ STYLE = (
 
 @dataclass(frozen=True)
 class AccessPicture:
-    """One access of one warp: the costliest at its place in the kernel."""
+    """One access of one warp, the costliest one at its place in the kernel."""
 
     access: Access
 
     def to_svg(self):
-        """A whole SVG document."""
+        """Returns a whole SVG document."""
         drawn = _banks(self.access) if self.access.space == "shared" else _sectors(self.access)
         return _document(self.access, *drawn)
 
@@ -52,12 +52,12 @@ class AccessPicture:
 
 
 def pictures(counts):
-    """One picture per access that some warp made."""
+    """Returns one picture for each access that a warp made."""
     return [AccessPicture(a) for a in counts.accesses if a.worst is not None]
 
 
 def page(counts, title):
-    """HTML for a notebook: the numbers, then the pictures."""
+    """Returns HTML for a notebook: the numbers, then the pictures."""
     rows = "".join(
         f"<tr><td>{a.site.line}</td><td style='text-align:left'><code>{a.kind} "
         f"{html.escape(a.site.text)}</code></td><td>{a.warps:,}</td>"
@@ -101,7 +101,7 @@ def _document(access, parts, height, axis):
 
 
 def _cost_of(access):
-    """What the drawn access of a warp costs: `8 sectors of 32 bytes, 4 would do`."""
+    """Returns the cost of the drawn access in words: `8 sectors of 32 bytes, 4 would do`."""
     sample, used = access.worst, int(access.worst.active.sum())
     lanes = f"{used} of {WARP} lanes active, " if used < WARP else ""
     one, several, of = "sector", "sectors", f"of {SECTOR} bytes"
@@ -112,7 +112,7 @@ def _cost_of(access):
 
 
 def _lanes(sample):
-    """The row of lanes: filled where they take part."""
+    """Draws the row of lanes; those that take part are filled."""
     for lane in range(WARP):
         x, kind = LEFT + lane * CELL + 40, "mg-lane" if sample.active[lane] else "mg-idle"
         yield (
@@ -122,7 +122,7 @@ def _lanes(sample):
 
 
 def _way(lane, x, y):
-    """The line from a lane down to a place."""
+    """Draws the line from a lane down to a place."""
     x0, y0 = LEFT + lane * CELL + 40 + CELL / 2 - 1.5, TOP + LANE
     middle = (y0 + y) / 2
     return (
@@ -132,7 +132,7 @@ def _way(lane, x, y):
 
 
 def _sectors(access):
-    """Rows of sectors, with the used bytes dark; (parts, height, axis)."""
+    """Draws rows of sectors with the used bytes dark; returns (parts, height, axis)."""
     sample = access.worst
     lanes = np.flatnonzero(sample.active)
     first = sample.byte[lanes]
@@ -174,7 +174,7 @@ def _sectors(access):
 
 
 def _banks(access):
-    """The 32 banks, each with the words that lanes need from it; (parts, height, axis)."""
+    """Draws the 32 banks, each with the words that lanes use; returns (parts, height, axis)."""
     sample = access.worst
     lanes = np.flatnonzero(sample.active)
     top = TOP + LANE + GAP
@@ -187,7 +187,7 @@ def _banks(access):
             if word not in here:
                 here.append(word)
             ways.append((lane, word % BANKS, here.index(word)))
-    high = max(map(len, words))  # at most one word a lane: 32
+    high = max(map(len, words))  # at most 32: one word for each lane
     parts = list(_lanes(sample))
     step = 14
     for lane, bank, level in ways:

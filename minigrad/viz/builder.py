@@ -1,4 +1,4 @@
-"""Variables -> a Diagram: a box per operation, leaf or input; repeated blocks as groups."""
+"""Builds a Diagram of Variables: a box per operation, leaf or input, a group per repetition."""
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import values
@@ -8,12 +8,12 @@ from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.folding import Repeat, folded
 from minigrad.viz.units import format_bytes, format_shape, joined_name, plural
 
-MOST_ITEMS = 400  # most boxes of a drawing that is still readable
+MOST_ITEMS = 400  # boxes; a drawing with more is not readable
 SHOWN_EACH_END = 60
 
 
 def build_diagram(roots, nodes, fold):
-    """The Diagram of root Variables.
+    """Builds the Diagram of root Variables.
 
     Args:
         nodes: every node behind the roots, consumers before producers.
@@ -28,12 +28,15 @@ def build_diagram(roots, nodes, fold):
 
 
 def wanted_of(node):
-    """Per input (shape, dtype, ...), or None for a number; None alone: all are as the output."""
+    """Returns for each input (shape, dtype, ...), or None for a number.
+
+    None instead of the list means that all inputs have the output's shape and dtype.
+    """
     return node.wanted or getattr(node.plan, "wanted", None)
 
 
 def output_layouts(roots, nodes):
-    """node -> (shape, dtype) of its output: roots know their own, consumers their inputs'.
+    """Returns {node: (shape, dtype) of its output}, as far as roots and consumers know it.
 
     Args:
         nodes: consumers before producers.
@@ -52,7 +55,7 @@ def output_layouts(roots, nodes):
 
 
 def _shortened(items):
-    """If there are too many items, replaces the middle by one tuple of nodes."""
+    """Returns the items; replaces the middle of too many with one tuple of nodes."""
     if len(items) <= MOST_ITEMS:
         return items
     middle = []
@@ -68,22 +71,22 @@ def _members(item):
 
 
 class _Frame:
-    """A place to draw in: the whole picture (key None), or a group that shows one block."""
+    """A diagram under construction: the whole picture (key None), or a group for one block."""
 
     def __init__(self, diagram, key=None, number=None, block=()):
         self.diagram, self.key, self.number, self.block = diagram, key, number, set(block)
-        self.handed_on = []  # nodes whose value the next repetition uses
+        self.handed_on = []  # nodes whose values the next repetition uses
 
 
 class Builder:
-    """Makes the Diagram of items: nodes, Repeats, and tuples of nodes that are left out."""
+    """Builds the Diagram of items: nodes, Repeats, and tuples of nodes to leave out."""
 
     def __init__(self, roots, items, layouts):
         self.items, self.layouts, self.count = items, layouts, 0
         self.diagram = Diagram()
         self.outermost = _Frame(self.diagram)
         self.inner = {}  # node -> key of its own box
-        self.outer = {}  # node -> key of the box that stands for it on the outermost level
+        self.outer = {}  # node -> key of the box that represents it on the outermost level
         self.leaf_keys = {}  # ids of leaves that share a box -> its key
         self.leaf_homes = _homes(items)
         self.passed_on = _passed_on(items) | {r.node for r in roots}
@@ -98,12 +101,12 @@ class Builder:
             self.add_root(root)
 
     def new_key(self, prefix):
-        """A key that no other box has."""
+        """Returns a key that no other box has."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def _add_op(self, frame, nodes):
-        """The box of one node, or of the nodes at one place of a block's repetitions."""
+        """Adds the box of one node, or of the nodes at one position of a repeated block."""
         node = nodes[-1]
         key = self.new_key("n")
         for n in nodes:
@@ -119,11 +122,11 @@ class Builder:
                 self.connect(frame.diagram, source, key, node, k)
 
     def connect(self, diagram, source, key, node, k):
-        """Draws the way from the box `source` to input k of a node, which has the box `key`."""
+        """Connects the box `source` to input k of a node, whose box is `key`."""
         diagram.connect(source, key)
 
     def _input(self, frame, nodes, k, key):
-        """The key in this frame of the box that feeds input k; None if it is outside the frame."""
+        """Returns the key of the box that feeds input k, or None if it is outside the frame."""
         edges = [n.edges[k] for n in nodes]
         edge = edges[-1]
         if edge is None:
@@ -164,7 +167,10 @@ class Builder:
         return self.leaf_keys[family]
 
     def _constant(self, frame, node, k):
-        """The box of an input without gradient: only its shape is known. None for a number."""
+        """Adds the box of an input without gradient, of which only the layout is known.
+
+        Returns its key, or None for a number, which gets no box.
+        """
         wanted = wanted_of(node)
         layout = self.layouts.get(node) if wanted is None else wanted[k]
         if layout is None:
@@ -205,7 +211,7 @@ class Builder:
                     self.diagram.connect(self.outer[edge], key)
 
     def add_root(self, root):
-        """The box below the node of a root."""
+        """Adds the box of a root below its node."""
         if root.node is None:
             self._leaf(self.outermost, (root,))
             return
@@ -222,7 +228,7 @@ def _family(leaves):
 
 
 def _homes(items):
-    """Families of leaves that only one group uses -> the place of that group."""
+    """Returns {family of leaves: item number of the only group that uses them}."""
     users, families = {}, {}
     for number, item in enumerate(items):
         is_group = isinstance(item, Repeat)
@@ -239,7 +245,7 @@ def _homes(items):
 
 
 def _passed_on(items):
-    """The nodes whose value is used in another item than their own."""
+    """Returns the nodes whose values other items use."""
     found = set()
     for item in items:
         members = set(_members(item))
@@ -249,7 +255,7 @@ def _passed_on(items):
 
 
 def caption(nodes):
-    """How many operations and leaves, and what the graph keeps for backward."""
+    """Returns the caption: the number of operations and leaves, and the bytes saved."""
     leaves = {id(e): e for n in nodes for e in n.edges if e is not None and type(e) is not Node}
     parts = [plural(len(nodes), "operation"), plural(len(leaves), "leaf", "leaves")]
     freed = sum(n.is_freed for n in nodes)
@@ -265,7 +271,7 @@ def caption(nodes):
 
 
 def saved_totals(nodes, leaves):
-    """(bytes saved, bytes of them that leaves hold anyway); each Storage counts once."""
+    """Returns (bytes saved, bytes of these that leaves own); each Storage counts once."""
     own = {id(leaf.array.storage) for leaf in leaves}
     seen, total, held = set(), 0, 0
     for n in nodes:

@@ -1,4 +1,4 @@
-"""Diagram: boxes with text, and the edges between them, without their drawing.
+"""Diagram: boxes with text and the edges between them. Other modules draw it.
 
 Edges point in the direction of the forward pass, from a value to its users.
 """
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Changing:
-    """A line whose text changes from step to step: pairs (first step, text), in order.
+    """A line of a box whose text changes from step to step.
 
-    kind: value or gradient.
+    kind: value or gradient. texts: pairs (first step, text), in order.
     """
 
     kind: str
@@ -21,11 +21,11 @@ class Changing:
 class Box:
     """One thing to draw.
 
-    kind: op, leaf, constant (an input without gradient), root, group (a repeated block, whose
-    parts are in `inside`) or more (what is left out); in pictures of compiled steps also product,
-    opaque (a hand-written kernel), value and alias (memory outside that is written); in those that
-    are played also slope (a local derivative). lines: text below the title, Changing where it is
-    played. times: how many equal boxes it stands for. busy: the steps in which it is at work.
+    kind: op, leaf, constant (an input without gradient), root, group (a repeated block, with its
+    parts in `inside`) or more (operations left out). Pictures of compiled steps also have product,
+    opaque (a hand-written kernel), value and alias (memory outside the step that it writes); played
+    pictures also have slope (a local derivative). lines: text below the title, Changing if played.
+    times: the number of equal boxes that it represents. busy: the steps in which it is active.
     """
 
     key: str
@@ -40,12 +40,12 @@ class Box:
 
 @dataclass
 class Diagram:
-    """Boxes in the order of execution, and edges as pairs of keys. `caption`: one line below.
+    """Boxes in the order of execution, and edges as pairs of keys.
 
-    A diagram inside a group also has `entries` and `exits`: the keys of boxes that use values from
-    outside, and of boxes whose values are used outside or by the next repetition. late: whether
-    side chains stand as far down as possible. back: edge -> the step in which a gradient goes back
-    along it.
+    caption: one line below the picture. entries, exits: for a diagram inside a group, the keys of
+    boxes that use values from outside, and of boxes whose values are used outside or by the next
+    repetition. late: whether side chains stand as far down as possible. back: edge -> the step in
+    which a gradient goes back along it.
     """
 
     boxes: list = field(default_factory=list)

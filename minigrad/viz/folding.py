@@ -7,40 +7,41 @@ import numpy as np
 from minigrad.tape.node import Node
 
 LONGEST_BLOCK = 512  # operations
-FULL_DRAWING = 150  # up to this many operations, only long repetitions are folded
+FULL_DRAWING = 150  # operations; up to this number only long repetitions are folded
 WORTH_FOLDING = 12  # operations that a fold must save in a small graph
-SLOTS = 4  # inputs compared one by one; the others must lie equally far back
+SLOTS = 4  # inputs compared one by one; the others must be equally far back
 MOST_FOLDS = 64
 
 
 class Repeat:
-    """A block and its repetitions: `blocks` is a list of equally long lists of nodes."""
+    """The repetitions of a block. blocks: a list of equally long lists of nodes."""
 
     def __init__(self, blocks):
         self.blocks = blocks
 
     def nodes(self):
-        """Every node of every repetition, in order."""
+        """Returns the nodes of all repetitions, in order."""
         return [n for block in self.blocks for n in block]
 
 
 def folded(nodes, layouts, fold=None):
-    """Nodes in order of execution -> Nodes and Repeats in that order.
+    """Folds repeated blocks; returns nodes and Repeats in the order of execution.
 
-    Two blocks are the same if their operations have the same names, output shapes and inputs.
-    Inputs are the same if they lie equally far back, are one value, or are leaves of equal shapes.
+    Two blocks are equal if their operations have equal names, output shapes and inputs. Two inputs
+    are equal if they are equally far back, are one value, or are leaves of equal shapes.
 
     Args:
+        nodes: in the order of execution.
         layouts: node -> (shape, dtype) of its output.
-        fold: True folds whatever occurs twice in a row, False nothing; None folds what saves a
-            dozen operations, and acts as True above 150 operations.
+        fold: True folds every block that occurs twice in a row, False folds nothing. None folds
+            where that saves a dozen operations, and acts as True above 150 operations.
     """
     if fold is False or len(nodes) < 2:
         return list(nodes)
     least = 1 if fold or len(nodes) > FULL_DRAWING else WORTH_FOLDING
     table = _Table(nodes, layouts)
     pieces, out, folds = [(0, len(nodes))], [], 0
-    while pieces:  # a stack of ranges, the leftmost on top: no recursion, however many there are
+    while pieces:  # a stack of ranges, the leftmost on top, instead of a recursion
         piece = pieces.pop()
         if isinstance(piece, Repeat):
             out.append(piece)
@@ -59,7 +60,7 @@ def folded(nodes, layouts, fold=None):
 
 
 class _Table:
-    """The features of nodes as arrays, to compare all nodes with those a period later at once."""
+    """The features of nodes as arrays: comparing all nodes with those a period later is fast."""
 
     def __init__(self, nodes, layouts):
         place = {n: i for i, n in enumerate(nodes)}
@@ -83,7 +84,7 @@ class _Table:
         self.has = self.source >= 0
 
     def best(self, first, last):
-        """(start, period, count) of the repetition in a range that saves the most, or None."""
+        """Returns (start, period, count) of the repetition that saves most in a range, or None."""
         best, most = None, 0
         for period in range(1, min((last - first) // 2, LONGEST_BLOCK) + 1):
             a, b = slice(first, last - period), slice(first + period, last)
@@ -103,9 +104,10 @@ class _Table:
         return best
 
     def _cut(self, start, spare, period):
-        """The start with the fewest values passing from block to block; the last such place.
+        """Returns the start with the fewest values passing from block to block.
 
-        The operations before it are then the rest of a first block with other inputs.
+        There are `spare` + 1 possible starts; of equally good ones it takes the last. The
+        operations before it belong to a first block with other inputs.
         """
         passing = []
         for s in range(start, start + spare + 1):

@@ -1,13 +1,13 @@
-"""A Diagram as text: a tree for terminals, DOT for Graphviz, Mermaid for Markdown."""
+"""Writes a Diagram as text: a tree for terminals, DOT for Graphviz, Mermaid for Markdown."""
 
 from minigrad.viz.svg import SQUARE
 
 
 def to_text(diagram):
-    """The graph from its outputs up to its leaves.
+    """Writes the graph as a tree, from its outputs down to its leaves.
 
-    A chain of operations goes straight down, each fed by the one below it; other inputs branch off.
-    A value with several users is written out once, and named by its number elsewhere.
+    A chain of operations goes straight down, each fed by the one below; other inputs branch off. A
+    value with several users is written once, and elsewhere by its number.
     """
     lines = _Tree(diagram).lines
     return "\n".join([*lines, diagram.caption] if diagram.caption else lines)
@@ -31,7 +31,7 @@ class _Tree:
                 self._walk(key)
 
     def _walk(self, key):
-        """Writes a box and all above it, with a stack, as graphs may be deep."""
+        """Writes a box and all its sources, with a stack, because graphs may be deep."""
         stack = [(key, "", "")]
         while stack:
             key, first, prefix = stack.pop()
@@ -77,7 +77,7 @@ def _line(box):
 
 
 def _ends(diagram):
-    """Edges with groups replaced by the boxes at their border, for notations without groups."""
+    """Returns the edges with each group replaced by the boxes at its border."""
     inside = {b.key: b.inside for b in diagram.boxes if b.inside is not None}
     for source, target in diagram.edges:
         sources = inside[source].exits if source in inside else [source]
@@ -101,7 +101,7 @@ _DOT_STYLE = {
 
 
 def to_dot(diagram):
-    """The DOT language of Graphviz."""
+    """Writes the DOT language of Graphviz."""
     lines = ["digraph minigrad {", '  node [fontname="monospace", fontsize=11];']
     _write_dot(lines, diagram, "  ")
     lines += [f"  {source} -> {target};" for source, target in _ends(diagram)]
@@ -130,7 +130,7 @@ def _quoted(text):
 
 
 def to_mermaid(diagram):
-    """A Mermaid flowchart."""
+    """Writes a Mermaid flowchart."""
     lines = ["flowchart TD"]
     _write_mermaid(lines, diagram, "  ")
     lines += [f"  {source} --> {target}" for source, target in _ends(diagram)]
@@ -157,7 +157,7 @@ def _write_mermaid(lines, part, indent):
 
 
 def _entities(text):
-    """Text inside a quoted Mermaid label: its own entities start with #."""
+    """Escapes text for a quoted Mermaid label, whose entities start with #."""
     for letter, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         text = text.replace(letter, entity)
     return text

@@ -1,7 +1,8 @@
-"""A layered layout: sources above their users (Sugiyama, Tagawa and Toda, 1981).
+"""Lays out a diagram in layers, sources above their users (Sugiyama, Tagawa and Toda, 1981).
 
-Ranks come from longest paths, the order within a rank from barycentre sweeps (the one with the
-fewest crossings), positions within a rank from least squares under the order. Deterministic.
+Longest paths give the ranks. Barycentre sweeps give orders within the ranks, and the order with the
+fewest crossings is kept. Least squares under this order give the positions. The result is
+deterministic.
 """
 
 import bisect
@@ -16,7 +17,7 @@ EDGE_GAP = 14.0  # pixels between an edge that passes a rank and its neighbours
 
 @dataclass
 class Cell:
-    """A rectangle to place. A cell without a key is where a long edge passes a rank."""
+    """A rectangle to place. A cell without a key reserves room for an edge that passes a rank."""
 
     key: str | None
     width: float
@@ -26,13 +27,13 @@ class Cell:
     y: float = 0.0  # the top
     rank_top: float = 0.0  # the top of its row; edges run vertically within it
     rank_bottom: float = 0.0
-    above: list = field(default_factory=list)  # its sources, Cells of the rank above
+    above: list = field(default_factory=list)  # its sources: Cells of the rank above
     below: list = field(default_factory=list)
 
 
 @dataclass
 class Placed:
-    """cells: key -> Cell; routes: (source key, target key) -> the Cells along the edge."""
+    """A layout. cells: key -> Cell. routes: (source key, target key) -> Cells along the edge."""
 
     cells: dict
     routes: dict
@@ -44,11 +45,11 @@ def place(sizes, edges, first=None, last=None, late=False):
     """Places rectangles and routes the edges.
 
     Args:
-        sizes: key -> (width, height).
+        sizes: key -> (width, height) in pixels.
         edges: pairs (source, target) of keys, forward, without a cycle.
-        first, last: keys of a cell that stays on the top rank, and of one below all others.
-        late: whether a side chain, which the longest path does not feed, stands as far down as
-            possible: just above its user.
+        first, last: keys of the cell that stays on the top rank, and of the one below all others.
+        late: whether a side chain, which the longest path does not feed, moves as far down as
+            possible, just above its user.
     """
     cells = {key: Cell(key, *size) for key, size in sizes.items()}
     _rank(cells, edges, first, late)
@@ -80,18 +81,18 @@ def place(sizes, edges, first=None, last=None, late=False):
             cell.rank_top, cell.rank_bottom = y, y + height
             if cell.key is None or cell.key == first:
                 cell.height = height
-            # a leaf stands near its user, everything else in the middle
+            # a leaf is at the bottom of its row, near its user; other cells are in the middle
             room = height - cell.height
             cell.y = y + (room if not cell.above else room / 2)
         y += height + GAP_Y
     width = max((c.x + c.width / 2 for r in ranks for c in r), default=0.0)
-    for cell in itertools.chain(*ranks):  # cells of neighbouring ranks hold each other: cycles
+    for cell in itertools.chain(*ranks):  # break the reference cycles between ranks
         cell.above, cell.below = [], []
     return Placed(cells, routes, width, max(0.0, y - GAP_Y))
 
 
 def _rank(cells, edges, first, late):
-    """The longest path from a source; a cell without inputs stands just above its first user."""
+    """Ranks cells by the longest path from a source; a source goes just above its first user."""
     below = {key: [] for key in cells}
     has_input = set()
     for source, target in edges:
@@ -115,7 +116,7 @@ def _rank(cells, edges, first, late):
 
 
 def _lower(cells, edges, order):
-    """Moves side chains down. order: the keys, sources before their users."""
+    """Moves side chains down. order: the keys, sources before users."""
     above, below = ({key: [] for key in cells} for _ in range(2))
     for source, target in edges:
         above[target].append(source)
@@ -123,7 +124,7 @@ def _lower(cells, edges, order):
     lowest, last = {}, max((c.rank for c in cells.values()), default=0)
     for key in reversed(order):
         lowest[key] = min((lowest[t] - 1 for t in below[key]), default=last)
-    held = set()  # cells without room below, and all that depend on them
+    held = set()  # cells without room below them, and all cells that depend on these
     for key in order:
         if above[key] and (lowest[key] == cells[key].rank or held & set(above[key])):
             held.add(key)
@@ -132,12 +133,12 @@ def _lower(cells, edges, order):
             ends = [cells[t].rank for t in below[key] if below[t] or t in held]
             cells[key].rank = min(ends, default=cells[key].rank + 1) - 1
     for key in order:
-        if above[key] and not below[key]:  # an end stands just below its sources
+        if above[key] and not below[key]:  # an end goes just below its sources
             cells[key].rank = 1 + max(cells[s].rank for s in above[key])
 
 
 def _order(ranks):
-    """Sorts each rank by the mean place of its neighbours, down and up, and keeps the best."""
+    """Sorts ranks by the mean position of neighbours, down and up; keeps the best order."""
     best, fewest = [list(r) for r in ranks], _crossings(ranks)
     for sweep in range(SWEEPS):
         if not fewest:
@@ -167,7 +168,7 @@ def _by_neighbours(ranks, rank, downwards):
 
 
 def _crossings(ranks):
-    """How many pairs of edges cross: inversions of the lower ends, sorted by the upper ends."""
+    """Counts the crossings: inversions of the lower ends of edges sorted by upper ends."""
     total = 0
     for upper, lower in itertools.pairwise(ranks):
         at = {id(c): i for i, c in enumerate(lower)}
@@ -181,7 +182,7 @@ def _crossings(ranks):
 
 
 def _align(ranks):
-    """Moves each cell towards its neighbours above and below, in turns."""
+    """Moves each cell towards its neighbours, above and below in turns."""
     for rank in ranks:
         x = 0.0
         for cell in rank:
@@ -206,22 +207,23 @@ def _align(ranks):
 
 
 def _pull(a, b):
-    """The weight with which an edge pulls its ends together: long edges most, leaves least."""
+    """Returns the weight that pulls the ends of an edge together, least for leaves."""
     if a.key is None and b.key is None:
         return 4.0
     return 1.0 if a.above and b.above else 0.05
 
 
 def _leaves_width(cell):
-    """The width of the leaves above a cell that nothing else uses; 0 if it has none."""
+    """Returns the width of the leaves that only this cell uses; 0 if there are none."""
     leaves = [c.width for c in cell.above if c.key and not c.above and len(c.below) == 1]
     return sum(leaves) + GAP_X * max(0, len(leaves) - 1)
 
 
 def _settle(rank, wanted, weights):
-    """The positions nearest to the wanted ones (weighted least squares) in order and apart.
+    """Moves cells as near as possible to the wanted positions, in order and without overlap.
 
-    Without the distances this is isotonic regression: pool adjacent violators.
+    Nearest is by weighted least squares. After subtracting the distances between cells this is
+    isotonic regression, solved by pooling adjacent violators.
     """
     offsets, total = [], 0.0
     for k, cell in enumerate(rank):

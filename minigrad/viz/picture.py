@@ -13,32 +13,33 @@ from minigrad.viz.graph_text import to_dot, to_mermaid, to_text
 from minigrad.viz.play import play
 from minigrad.viz.svg import to_svg
 
-LEAST = 0.7  # least width, relative to its own: titles have 9 pixels then
+LEAST = 0.7  # the least scale: titles then have 9 pixels
 
 
 class Picture:
-    """What `graph` returns: JupyterLab shows it as a picture, `print` as text.
+    """The result of `graph`: JupyterLab shows it as a picture, `print` as text.
 
-    `diagram` is the plain data behind it.
+    diagram: the plain data behind it.
     """
 
     def __init__(self, diagram, roots=()):
         self.diagram = diagram
-        self._roots = [weakref.ref(root) for root in roots]  # a picture keeps no graph alive
+        self._roots = [weakref.ref(root) for root in roots]  # a picture must not keep the graph
 
     def play(self, dy=None):
-        """The graph step by step: values on their way forward, gradients on their way back.
+        """Shows the graph step by step: values flow forward, then gradients flow back.
 
-        Each way back has a box with its local derivative. The numbers are the engine's own: it runs
-        a backward pass, with hooks, which changes no `.grad` and frees nothing. Nodes keep only
-        what backward needs; a value that nobody holds any more is left out.
+        Each edge that carries a gradient has a box with its local derivative. The numbers are the
+        engine's own: it runs a backward pass, with hooks, that changes no `.grad` and frees
+        nothing. Nodes keep only what backward needs. A value that nobody holds any more is left
+        out.
 
         Args:
             dy: upstream gradient, as for `backward`.
 
         Returns:
-            A Player: shown by JupyterLab with buttons, also without a kernel; printed as text;
-            `.save_html(path)`.
+            A Player. JupyterLab shows it with buttons, which work without a kernel. `print` shows
+            text; `.save_html(path)` writes a page.
 
         Raises:
             GradientError: the Variable has no graph.
@@ -57,19 +58,19 @@ class Picture:
         return play([root() for root in self._roots], dy)
 
     def to_svg(self):
-        """A whole SVG document."""
+        """Returns a whole SVG document."""
         return to_svg(self.diagram)
 
     def to_dot(self):
-        """The graph in the DOT language of Graphviz."""
+        """Returns the graph in the DOT language of Graphviz."""
         return to_dot(self.diagram)
 
     def to_mermaid(self):
-        """The graph as a Mermaid flowchart, for a `mermaid` block of Markdown."""
+        """Returns the graph as a Mermaid flowchart, for a `mermaid` block of Markdown."""
         return to_mermaid(self.diagram)
 
     def save(self, path):
-        """Writes the form that the suffix names: .svg, .dot, .mmd (Mermaid), .html or .txt."""
+        """Writes a file in the format of its suffix: .svg, .dot, .mmd (Mermaid), .html or .txt."""
         path = pathlib.Path(path)
         writers = {
             ".svg": self.to_svg, ".dot": self.to_dot, ".gv": self.to_dot, ".mmd": self.to_mermaid,
@@ -95,8 +96,8 @@ class Picture:
         return self.to_svg()
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        # JupyterLab shows text/html inside the page, where tooltips and its theme's colours work,
-        # and image/svg+xml as an image, where they do not; other viewers take the image
+        # JupyterLab puts text/html into the page, where tooltips and the theme's colours work.
+        # It shows image/svg+xml as an image, where they do not work. Other viewers take the image.
         svg = self.to_svg()
         bundle = {
             "text/html": f'<div style="overflow-x:auto">{_readable(svg)}</div>',
@@ -108,28 +109,28 @@ class Picture:
 
 
 def _readable(svg):
-    """An SVG that notebooks shrink to their width only as far as it is readable: it scrolls."""
+    """Wraps an SVG so that it shrinks only while it is readable, and then scrolls."""
     width, _ = svg.partition(' width="')[2].split('"', 1)
     return svg.replace("<svg ", f'<svg style="min-width:{LEAST * float(width):.0f}px" ', 1)
 
 
 def graph(outputs, fold=None):
-    """A picture of the graph behind a Variable, or behind several.
+    """Draws the graph behind a Variable, or behind several.
 
-    Operations stand from top to bottom in the order of the forward pass, with output shapes and
-    what they save for backward; the tooltip is the user's line. `.grad` will be written at leaves;
-    dashed boxes are inputs without gradient. After backward the shapes remain, the saved values
-    are gone.
+    Operations go from top to bottom in the order of the forward pass. Each box has the output's
+    shape and the values saved for backward; its tooltip is the user's line. Leaves are where
+    backward writes `.grad`. Dashed boxes are inputs without gradient. After backward the picture
+    still has the shapes, but no saved values.
 
     Args:
         outputs: a Variable, or a list of them.
-        fold: whether blocks that repeat consecutively (layers, steps of a loop) are drawn once,
-            with their count. True folds all, False none; None folds long ones, and above 150
-            operations all.
+        fold: whether to draw blocks that repeat consecutively (layers, steps of a loop) once, with
+            their count. True folds all, False none. None folds long ones; above 150 operations it
+            folds all.
 
     Returns:
-        A Picture: shown by JupyterLab, printed as text; `.to_svg()`, `.to_dot()`, `.to_mermaid()`,
-        `.save(path)`; `.play()` goes through the graph step by step.
+        A Picture. JupyterLab shows it, `print` shows text. It has `.to_svg()`, `.to_dot()`,
+        `.to_mermaid()` and `.save(path)`; `.play()` goes through the graph step by step.
 
     >>> import minigrad as mg
     >>> w = mg.variable([1.0, 2.0], requires_grad=True, name="w")

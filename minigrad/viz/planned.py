@@ -3,13 +3,13 @@
 from minigrad.viz.units import format_bytes, plural
 
 INK, SOFT, ACCENT, PAPER = "#1f2430", "#59616f", "#3b6fd4", "#ffffff"
-MOST_ROWS = 2000  # if there are more temporaries, the largest are drawn
+MOST_ROWS = 2000  # temporaries; of more, the largest are drawn
 LETTER = 0.0125  # approximate width of a label's letter, relative to the axes
 LEAST_HEIGHT = 0.028  # of a bar with a label, relative to the axes
 
 
 def plan_of(x):
-    """The `before` and `after` of a compiled step, or None if x is something else."""
+    """Returns the `before` and `after` plans of a compiled step; None if x is something else."""
     ask = getattr(x, "memory_plan", None)
     plan = ask() if callable(ask) else x
     sides = (getattr(plan, "before", None), getattr(plan, "after", None))
@@ -17,7 +17,7 @@ def plan_of(x):
 
 
 def planned_memory(plt, plan):
-    """A matplotlib Figure: each temporary as a bar from first to last use, at its offset.
+    """Draws each temporary as a bar from first to last use, at its offset: a matplotlib Figure.
 
     Args:
         plan: `before` and `after`, each with rows (name, offset, size, first, last, sharing),
@@ -38,7 +38,7 @@ def planned_memory(plt, plan):
 
 
 def unit_of(largest):
-    """(divisor, name) of a binary unit that suits the largest value."""
+    """Returns (divisor, name) of the binary unit that suits the largest value."""
     scale, name = 1, "bytes"
     for bigger in ("KiB", "MiB", "GiB", "TiB"):
         if largest < 2 * 1024 * scale:
@@ -48,7 +48,7 @@ def unit_of(largest):
 
 
 def styled(axes):
-    """Gives axes the colours of the page, and no frame at the top and the right."""
+    """Gives axes the colours of the page, and removes the frame at the top and right."""
     axes.set_facecolor(PAPER)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -101,7 +101,7 @@ def _draw(ax, side, title, scale, highest):
 
 
 def _label(row, side, moments):
-    """(text, position): inside the bar, else in free space to the right or left, else ''."""
+    """Returns (text, position): inside the bar, or in free space beside it, or text ''."""
     names, size = " > ".join((row.name, *row.sharing)), format_bytes(row.size)
     texts = (f"{names} {size}", f"{row.name} {size}", row.name)
     level = [

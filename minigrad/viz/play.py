@@ -1,4 +1,4 @@
-"""graph(loss).play(): the graph step by step, values on their way down, gradients back up."""
+"""graph(loss).play(): shows the graph step by step, values going down, gradients back up."""
 
 import html
 import pathlib
@@ -17,8 +17,8 @@ from minigrad.viz.steps import stepped
 from minigrad.viz.svg import to_svg
 from minigrad.viz.units import format_shape, plural
 
-MOST_PLAYED = 60  # operations: each is a box, a step forward and a step backward
-MOST_WRITTEN = 24  # letters of the numbers in a box; of more it shows the smallest and the largest
+MOST_PLAYED = 60  # operations; each takes a box, a step forward and a step backward
+MOST_WRITTEN = 24  # letters of numbers in a box; longer lists show smallest and largest
 UNKNOWN = "value: nobody holds it any more"
 STYLE = """
 .mg-graph{--mg-gradient:#d55e00;--mg-gradient:color-mix(in srgb,#d55e00 75%,var(--mg-ink))}
@@ -39,12 +39,12 @@ body{margin:1rem;background:var(--jp-layout-color1,#fff)}
 
 @dataclass(frozen=True)
 class Frame:
-    """The picture after one step.
+    """The state of the picture after one step.
 
     Attributes:
-        text: what happens in this step.
-        busy: the key of the box that is at work, "" for none.
-        values: key of a box -> its value, as an ndarray; unknown ones are missing.
+        text: describes the step.
+        busy: the key of the active box, "" for none.
+        values: key of a box -> its value, an ndarray; unknown values are missing.
         gradients: key of a box -> the sum of the gradients that have arrived there.
     """
 
@@ -55,24 +55,24 @@ class Frame:
 
 
 class Player:
-    """What `graph(loss).play()` returns: a notebook shows it with buttons, `print` as text.
+    """The result of `graph(loss).play()`: a notebook shows it with buttons, `print` as text.
 
-    It is HTML that needs neither a kernel nor scripts. `frames` is the data behind it, `titles`
-    the title of each box by its key. It holds no part of the graph.
+    Its HTML needs neither a kernel nor scripts, and it keeps no part of the graph alive. frames:
+    the data behind it. titles: key of a box -> its title.
     """
 
     def __init__(self, frames, titles, diagram):
         self.frames, self.titles, self.diagram = frames, titles, diagram
 
     def to_html(self):
-        """A part of a page: the buttons and the picture, as an HTML form."""
+        """Returns the buttons and the picture as an HTML form, a part of a page."""
         picture = to_svg(self.diagram).replace("<style>", f"<style>{STYLE}", 1)
         back = next(k for k, frame in enumerate(self.frames) if frame.gradients)
         texts = [frame.text for frame in self.frames]
         return stepped(picture, texts, back, "The graph, step by step")
 
     def save_html(self, path):
-        """Writes a page of its own, which needs nothing beside it."""
+        """Writes a self-contained HTML page."""
         path = pathlib.Path(path)
         if path.suffix not in (".html", ".htm"):
             raise ArgumentError("save_html: wanted a path that ends in .html", short(path.name))
@@ -91,7 +91,7 @@ class Player:
 
 
 def play(roots, dy=None):
-    """The Player of a graph. roots: its Variables; None in place of one that is gone."""
+    """Makes the Player of a graph. roots: its Variables, None for one that is gone."""
     root, nodes = _checked(roots)
     dy = upstream(root, dy)
     sent, leaves = run_back(root, dy)
@@ -105,7 +105,7 @@ def play(roots, dy=None):
 
 
 def _checked(roots):
-    """The root and its nodes in the order of the forward pass, or an error that says why not."""
+    """Returns (root, nodes in the order of the forward pass), or raises why it cannot be played."""
     if len(roots) != 1:
         raise ArgumentError(
             "play: wanted the graph of one Variable", f"{len(roots)}", "mg.viz.graph(loss).play()"
@@ -140,10 +140,10 @@ def _checked(roots):
 
 
 class _Builder(Builder):
-    """Puts a box on each way that a gradient takes, for the local derivative of that input.
+    """Adds a box for the local derivative to each edge that a gradient takes.
 
-    `given`: key -> value, of leaves and constants. `slopes`: (node, input) -> its box. `homes`: the
-    box of every node and leaf.
+    given: key -> value, for leaves and constants. slopes: (node, input) -> its box. homes: node or
+    leaf -> its box.
     """
 
     def __init__(self, root, nodes):
@@ -179,11 +179,11 @@ class _Builder(Builder):
         diagram.connect(slope.key, key)
 
     def add_root(self, root):
-        """None: the box of its node stands for it."""
+        """Adds nothing: the box of the root's node represents it."""
 
 
 def _frames(builder, nodes, known, sent, leaves, dy):
-    """The Frames: leaves, one per node forward, dy at the root, one per node backward."""
+    """Makes the Frames: leaves, one per node forward, dy at the root, one per node backward."""
     homes = builder.homes
     values = dict(builder.given)
     frames = [Frame("Start: only the leaves and the inputs have values.", "", values)]
@@ -217,12 +217,12 @@ def _frames(builder, nodes, known, sent, leaves, dy):
 
 
 def _added(a, b):
-    """Add two gradients; of gradients of several outputs, keep both."""
+    """Adds two gradients; if they are tuples, of several outputs, joins these."""
     return (*a, *b) if isinstance(a, tuple) else np.asarray(a + b)
 
 
 def _write(builder, frames, sent, known):
-    """Gives the boxes their lines, as the frames have them, and the edges their way back."""
+    """Writes the lines of the boxes from the frames, and marks the edges that go back."""
     diagram, homes = builder.diagram, builder.homes
     for owner, box in homes.items():
         layout = builder.layouts.get(owner) if type(owner) is Node else (owner.shape, owner.dtype)
@@ -270,7 +270,7 @@ def _write_slope(box, node, k, slope):
 
 
 def _turns(kind, found, mark):
-    """A Changing line: the values that a box has in the frames, None where it has none."""
+    """Makes a Changing line. found: the value in each frame, None where there is none."""
     texts = [(0, "")]
     for step, x in enumerate(found):
         text = "" if x is None else f"{mark} {written(x)}"
@@ -280,7 +280,7 @@ def _turns(kind, found, mark):
 
 
 def written(x):
-    """Numbers in a few letters: all of them, or the smallest and the largest.
+    """Formats numbers in a few letters: all of them, or the smallest and the largest.
 
     >>> import numpy as np
     >>> written(np.array(0.1234567)), written(np.arange(3.0)), written(np.arange(10.0))
@@ -300,7 +300,7 @@ def written(x):
 
 
 def whole(x):
-    """Numbers as NumPy prints them, for a tooltip."""
+    """Formats numbers as NumPy prints them, for a tooltip."""
     return "\n".join(map(whole, x)) if isinstance(x, tuple) else _listed(np.asarray(x), 6)
 
 

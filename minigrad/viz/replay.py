@@ -1,8 +1,8 @@
-"""The numbers of one graph, forward and backward, for pictures that are played.
+"""Finds the numbers of a graph, forward and backward, for pictures that are played.
 
-The backward pass is the engine's own, under an observer; `.grad` is not written. Forward has run
-long ago, and a node keeps only what its backward needs. A value that no node keeps is read from a
-Variable that still holds it, or computed again; what cannot be known is left out.
+The backward pass is the engine's own, with an observer; it does not write `.grad`. Forward ran
+before, and a node keeps only what its backward needs. A value that no node keeps is read from a
+Variable that still holds it, or computed again. An unknown value is left out.
 """
 
 import gc
@@ -24,13 +24,13 @@ from minigrad.tape.variable import Variable, filled
 
 
 class Sent(NamedTuple):
-    """What one node did in the backward pass.
+    """One step of the backward pass.
 
     Attributes:
         node: the node.
-        dy: the gradient that had arrived at it.
-        slopes: per input the local derivative, None where it is no single number per element.
-        gradients: per input what the node sent to it, or None.
+        dy: the gradient that had arrived at the node.
+        slopes: for each input the local derivative, or None if it is not one number per element.
+        gradients: for each input the gradient that the node sent to it, or None.
     """
 
     node: Node
@@ -40,13 +40,13 @@ class Sent(NamedTuple):
 
 
 def numbers(gradient):
-    """Copy a gradient to NumPy; return a tuple if it holds several outputs' gradients."""
+    """Copies a gradient to NumPy; returns a tuple for the gradients of several outputs."""
     arrays = tuple(np.array(values(a)) for a in arrays_of(gradient))
     return arrays[0] if len(arrays) == 1 else arrays
 
 
 def run_back(root, dy):
-    """What each node does in a backward pass, in order, and the gradient of each leaf."""
+    """Runs a backward pass; returns ([Sent] in order, {leaf: gradient})."""
     sent, before = [], state.observers
 
     def observe(node, dy, grads, seconds):
@@ -54,7 +54,7 @@ def run_back(root, dy):
         passed = [None if g is None else numbers(g) for g in grads]
         sent.append(Sent(node, numbers(dy), slopes, passed))
 
-    state.observers = (observe,)  # the user's would take this for a backward pass of theirs
+    state.observers = (observe,)  # the user's observers must not see this pass
     try:
         leaves = gradients([root], [dy], retain_graph=True)
     finally:
@@ -63,10 +63,10 @@ def run_back(root, dy):
 
 
 def local_derivatives(node, dy):
-    """Per input the derivative of each output element: what backward makes of a dy of ones.
+    """Returns for each input the derivative of each output element: backward with dy = 1.
 
-    None where an element of the output depends on several of the input, and is one of several: then
-    no list of numbers as long as the output says it.
+    It is None if the output has several elements and one of them depends on several input elements:
+    the derivative is then a matrix, not one number per element.
     """
     plan, none = node.plan, [None] * len(node.edges)
     if not isinstance(dy, Array):
@@ -88,7 +88,7 @@ def local_derivatives(node, dy):
 
 
 def outputs(root, nodes):
-    """node -> its output, as far as it is known; nodes: in the order of the forward pass."""
+    """Returns {node: output} of the known outputs. nodes: in the order of the forward pass."""
     known, makers = {root.node: root.array}, set(nodes)
     for node in nodes:
         for name, value in node.saved.items():
@@ -104,9 +104,9 @@ def outputs(root, nodes):
 
 
 def _computed_again(nodes, known):
-    """Outputs that nobody holds, from those that are known; none if they contradict a known one.
+    """Computes outputs that nobody holds from the known ones.
 
-    They do if a leaf has been written to since.
+    Returns {} if a computed output contradicts a known one, because a leaf was written to since.
     """
     found = {}
     for node in nodes:
@@ -129,7 +129,7 @@ def _computed_again(nodes, known):
 
 
 def _operand(node, k, known):
-    """Input k of a node, an Array or a number; None if nobody holds it."""
+    """Returns input k of a node, an Array or a number, or None if nobody holds it."""
     edge = node.edges[k]
     if type(edge) is Node:
         return known.get(edge)
@@ -137,6 +137,6 @@ def _operand(node, k, known):
 
 
 def saved_input(node, k):
-    """What a node saved of its input k, an Array or a number; None if it did not."""
+    """Returns the saved input k of a node, an Array or a number, or None if it was not saved."""
     names = node.plan.input_names
     return node.saved.get(names[k]) if k < len(names) else None

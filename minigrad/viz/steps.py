@@ -1,8 +1,9 @@
-"""Steps through a picture in HTML and CSS alone: it needs no kernel, no script and no network.
+"""Steps through a picture with HTML and CSS alone: no kernel, no script, no network.
 
-One radio button a step stands above the picture. The checked one sets the CSS variable --step, and
-each part of the picture is visible while --step lies between its own --from and --to. The arrow
-keys move between radio buttons as in any form; back and forth are the labels of the neighbours.
+Each step has a radio button above the picture. The checked button sets the CSS variable --step. A
+part of the picture is visible while --step lies between its --from and --to. The arrow keys move
+between radio buttons as in any form. The back and forth buttons are labels of the neighbouring
+radio buttons.
 """
 
 import html
@@ -36,18 +37,18 @@ clamp(0,var(--to,999999) - var(--step),1))}
 
 
 def during(first, end=None):
-    """Attributes of a part that is visible from the first step until the step `end`."""
+    """Returns the attributes of a part that is visible from the step `first` until `end`."""
     last = "" if end is None else f";--to:{end}"
     return f'class="mg-at" style="--from:{first}{last}"'
 
 
 def stepped(picture, captions, backward_from, label):
-    """HTML of a picture under its steps; the text is also well-formed XML.
+    """Returns the HTML of a picture under its buttons, which is also well-formed XML.
 
     Args:
-        picture: HTML or SVG, whose parts have the attributes of `during`.
-        captions: per step one sentence.
-        backward_from: the first step that goes backward; its buttons look different.
+        picture: HTML or SVG whose parts have the attributes of `during`.
+        captions: one sentence for each step.
+        backward_from: the first step that goes backward; from it on buttons look different.
         label: a name for the whole, for screen readers.
     """
     rules, buttons = [], []

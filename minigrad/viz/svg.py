@@ -1,4 +1,4 @@
-"""A Diagram as SVG: text that never overlaps, colours for light and dark pages, no scripts."""
+"""Draws a Diagram as SVG without scripts: no text overlaps, light and dark pages work."""
 
 import html
 import itertools
@@ -9,7 +9,7 @@ from minigrad.viz.layout import place
 from minigrad.viz.steps import during
 
 TITLE, TEXT = 13.0, 11.0  # font sizes in pixels
-ADVANCE = 0.62  # width of a monospaced letter relative to its font size; 0.61 at most in use
+ADVANCE = 0.62  # width of a monospaced letter / font size; the widest font in use has 0.61
 LINE = 15.0
 PAD_X, PAD_Y = 12.0, 8.0
 MARGIN = 16.0
@@ -18,7 +18,7 @@ LABEL, LABEL_GAP = 17.0, 8.0  # font size of a group's count, and its distance f
 IN, OUT = "(in)", "(out)"  # cells for the border of a group
 MOST_LETTERS = 40
 ASIDE = 7.0  # pixels between an edge and the arrow of the gradient that goes back along it
-SQUARE = ("op", "product", "opaque", "constant", "more")  # other kinds have round ends
+SQUARE = ("op", "product", "opaque", "constant", "more")  # boxes of other kinds are round
 
 STYLE = """
 .mg-graph{--mg-page:var(--jp-layout-color1,#fff);--mg-ink:var(--jp-content-font-color1,#1f2430);
@@ -48,7 +48,7 @@ font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",mon
 
 
 def to_svg(diagram):
-    """A whole SVG document."""
+    """Returns a whole SVG document."""
     drawn = _Drawing(diagram)
     caption = diagram.caption
     width = max(drawn.width, _width(caption, TEXT)) + 2 * MARGIN
@@ -70,9 +70,9 @@ def to_svg(diagram):
 
 
 class _Drawing:
-    """The parts of one diagram, and its size; groups hold drawings of their own.
+    """The SVG parts of one diagram, and its size. Each group has a drawing of its own.
 
-    In a group, the border is part of the layout: a cell IN above all, a cell OUT below all.
+    Inside a group, the border takes part in the layout: the cell IN above all others, OUT below.
     """
 
     def __init__(self, diagram):
@@ -98,7 +98,7 @@ class _Drawing:
         return max(wide) + 2 * PAD_X, 2 * PAD_Y + LINE * (1 + len(box.lines))
 
     def _port(self, cell, end):
-        """Where edges meet a cell: its middle, or the border cell of a group."""
+        """Returns the x where edges meet a cell: its middle, or the border cell of a group."""
         inner = self.inside.get(cell.key)
         if inner is None or end not in inner.placed.cells:
             return cell.x
@@ -136,7 +136,7 @@ class _Drawing:
             f'<rect class="mg-box" x="{{:.1f}}" y="{{:.1f}}" width="{cell.width:.1f}" '
             f'height="{cell.height:.1f}" rx="{radius:.0f}"/>'
         )
-        if box.times > 1:  # a second box behind it shows that it stands for several
+        if box.times > 1:  # a second box behind it shows that it represents several
             behind = rectangle.replace("mg-box", "mg-box mg-behind")
             body.append(behind.format(x + 4, y + 4))
         body.append(rectangle.format(x, y))
@@ -150,7 +150,7 @@ class _Drawing:
         return "\n".join([*body, "</g>"])
 
     def _frame(self, box, cell, x, y):
-        """A group: a frame around the drawing of its block, and its count beside it."""
+        """Draws a group: a frame around the drawing of its block, and its count beside it."""
         inner = self.inside[box.key]
         width = inner.width + 2 * MARGIN
         yield (
@@ -169,14 +169,14 @@ class _Drawing:
 
 
 def _edge(route, x, port, has_head):
-    """A curve from the bottom of the first cell through the others to the top of the last."""
+    """Draws a curve from the bottom of the first cell through the others to the top of the last."""
     yield f'<path class="mg-edge" d="{_curve(route, x, port, has_head)}"/>'
     if has_head:
         yield f'<path class="mg-head" d="M{port:.1f} {route[-1].y:.1f}l-4 -8h8z"/>'
 
 
 def _way_back(route, x, port, step):
-    """The same curve beside it, dashed, with its head at the first cell, from a step on."""
+    """Draws the gradient's way back from a step on: dashed, beside the edge, head at its start."""
     top = route[0].y + route[0].height
     yield f'<g {during(step)}><g transform="translate({ASIDE} 0)">'
     yield f'<path class="mg-back" d="{_curve(route, x, port, has_head=True)}"/>'
@@ -201,7 +201,7 @@ def _curve(route, x, port, has_head):
 
 
 def _line(line, x, y):
-    """A line of a box: one text, or texts at one place that take turns."""
+    """Draws a line of a box: one text, or texts that take turns at one place."""
     if not isinstance(line, Changing):
         yield _text(_short(line), x, y, "mg-soft")
         return
@@ -212,7 +212,7 @@ def _line(line, x, y):
 
 
 def _texts(line):
-    """(step, text) of every text that a line of a box has in turn."""
+    """Returns (step, text) of each text that a line has in turn."""
     return line.texts if isinstance(line, Changing) else [(0, line)]
 
 
@@ -225,6 +225,6 @@ def _short(text):
 
 
 def _width(text, size):
-    """Width of a monospaced line in pixels; East Asian letters count twice."""
+    """Returns the width of a monospaced line in pixels; East Asian letters count twice."""
     places = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
     return places * size * ADVANCE

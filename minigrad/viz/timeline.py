@@ -1,4 +1,4 @@
-"""memory(timeline): bytes in use over a program's events, and the lifetime of every buffer."""
+"""memory(timeline): draws bytes in use over a program's events, and each buffer's lifetime."""
 
 import textwrap
 from collections import Counter
@@ -17,14 +17,14 @@ from minigrad.viz.planned import (
 )
 from minigrad.viz.units import format_bytes
 
-MOST_LIFETIMES = 4000  # if there are more buffers, the largest are drawn
+MOST_LIFETIMES = 4000  # buffers; of more, the largest are drawn
 NAMED_AT_PEAK = 5
 LETTERS_ACROSS = 100  # letters of a bar's label that fit across the figure
 
 
 @dataclass
 class Lifetime:
-    """A buffer from alloc to free, in event numbers; `stop` is past the end if it was not freed."""
+    """A buffer from alloc to free, as event numbers; `stop` is past the end if it still lives."""
 
     start: int
     stop: int
@@ -35,9 +35,9 @@ class Lifetime:
 
 
 def lifetimes(events):
-    """The buffers allocated while the timeline ran, in order of allocation, each in a lane.
+    """Returns the Lifetimes of the buffers that the timeline saw, in order of allocation.
 
-    A lane never holds two buffers at once: each buffer takes the first free lane.
+    Each buffer gets the first free lane, so no lane holds two buffers at once.
     """
     found, alive = [], {}
     for e in events:
@@ -50,7 +50,7 @@ def lifetimes(events):
 
 
 def in_lanes(spans):
-    """Gives each lifetime the lowest lane that is free; returns how many lanes there are."""
+    """Gives each lifetime the lowest free lane; returns the number of lanes."""
     ends = []
     for span in spans:
         for lane, end in enumerate(ends):
@@ -64,19 +64,18 @@ def in_lanes(spans):
 
 
 def memory(timeline):
-    """Bytes in use over the events of a `mg.memory.timeline()`, and the life of each buffer.
+    """Draws the bytes in use over a `mg.memory.timeline()`, and the lifetime of each buffer.
 
-    Needs matplotlib. The largest buffers in use at the peak are named with the op that made them.
-
-    For a compiled step, it shows where its temporaries lie and how long they live, before and after
-    memory planning.
+    The picture names the largest buffers at the peak by the op that made them. For a compiled step
+    it shows the offset and the lifetime of each temporary, before and after memory planning. It
+    needs matplotlib.
 
     Args:
         timeline: a `mg.memory.timeline()` whose block has run; or a compiled step that has been
             called twice, or its `memory_plan()`.
 
     Returns:
-        A matplotlib Figure: `.savefig(path)` writes it, JupyterLab shows it.
+        A matplotlib Figure. JupyterLab shows it, `.savefig(path)` writes it.
     """
     plan = plan_of(timeline)
     if plan is not None:
@@ -113,7 +112,7 @@ def memory(timeline):
 
 
 def _shown(figure):
-    """The figure, closed: a notebook shows the result of a cell, and must not show it twice."""
+    """Closes the figure and returns it: else a notebook would show it twice."""
     plt = _pyplot()
     if "inline" in plt.get_backend():
         plt.close(figure)
@@ -122,7 +121,7 @@ def _shown(figure):
 
 def _pyplot():
     try:
-        import matplotlib.pyplot as plt  # optional and heavy: only for this picture
+        import matplotlib.pyplot as plt  # optional and slow to import
     except ImportError:
         raise MissingLibraryError(
             "viz.memory: wanted matplotlib, which is not installed",
@@ -132,7 +131,7 @@ def _pyplot():
 
 
 def _draw_bytes(axes, events):
-    """The step plot; returns the event of the peak."""
+    """Draws the step plot; returns the event of the peak."""
     peak = max(events, key=lambda e: e.current_bytes)
     scale, unit = unit_of(peak.current_bytes)
     first = events[0]
@@ -163,10 +162,10 @@ def _name_peak(axes, peak, spans):
     if older > 0:
         named.append(f"{format_bytes(older)} from before")
     during = f", in {peak.op}" if peak.op else ""
-    glued = [name.replace(" ", "\u00a0") for name in named]  # lines break only between two
+    glued = [name.replace(" ", "\u00a0") for name in named]  # lines break only between names
     lines = textwrap.wrap("\u00a0\u00b7 ".join(glued), LETTERS_ACROSS)
     title = f"Peak {format_bytes(peak.current_bytes)} at event {peak.index}{during}"
-    above = 8 + 12 * len(lines)  # points: room for the lines between title and axes
+    above = 8 + 12 * len(lines)  # points, for the lines between title and axes
     axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=above)
     axes.annotate(
         "\n".join(lines), (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points",
@@ -206,5 +205,5 @@ def _draw_lifetimes(axes, shown, lanes, end, total):
 
 
 def _shade(span, largest):
-    """A buffer's colour between light and dark; the root separates small sizes."""
+    """Returns a buffer's colour between light and dark; the root separates small sizes."""
     return 0.15 + 0.75 * (span.nbytes / largest) ** 0.5

@@ -1,10 +1,10 @@
-"""Text for sizes, shapes and names."""
+"""Formats sizes, shapes and names."""
 
 from minigrad.array.dtypes import float32
 
 
 def format_bytes(nbytes):
-    """Bytes with a unit that keeps the number short.
+    """Formats bytes with a unit that keeps the number short.
 
     >>> format_bytes(100), format_bytes(4096), format_bytes(3 * 2**20 + 2**19)
     ('100 B', '4.0 KiB', '3.5 MiB')
@@ -20,7 +20,7 @@ def format_bytes(nbytes):
 
 
 def format_shape(shape, dtype):
-    """A shape, and the dtype if it is not float32.
+    """Formats a shape, and the dtype if it is not float32.
 
     >>> from minigrad.array.dtypes import float32, int64
     >>> format_shape((2, 3), float32), format_shape((), int64)
@@ -30,7 +30,7 @@ def format_shape(shape, dtype):
 
 
 def plural(count, one, many=None):
-    """A count with its noun.
+    """Formats a count with its noun.
 
     >>> plural(1, "leaf", "leaves"), plural(2, "leaf", "leaves")
     ('1 leaf', '2 leaves')
@@ -39,7 +39,7 @@ def plural(count, one, many=None):
 
 
 def joined_name(names):
-    """One name for several: parts that differ become the range that they span, or a star.
+    """Joins names into one: parts that differ become their range, or a star.
 
     >>> joined_name(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
     'layers.0..2.weight'

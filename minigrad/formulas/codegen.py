@@ -1,7 +1,7 @@
-"""Programs of formulas -> the text of one kernel of eager execution.
+"""Writes the text of an eager kernel from a Program of formulas.
 
-A kernel takes addresses of arrays, scalars, sizes, then strides (in elements). The innermost
-stride class (0, 1, other) is part of the text: LLVM vectorizes only for strides that it knows.
+A kernel takes addresses of arrays, scalars, sizes, then strides (in elements). The class of the
+innermost stride (0, 1, other) is part of the text, because LLVM vectorizes only for known strides.
 """
 
 from minigrad.formulas.emitter import Emitter, Operand, real_type
@@ -23,30 +23,30 @@ class KernelLines(Lines):
 
 
 def step(loop, name):
-    """The argument for an operand's stride along a loop; no operand's name begins with a loop's."""
+    """Returns the name of the argument for an operand's stride along a loop."""
     return f"{loop}_step_{name}"
 
 
 def operand_names(program, n_outputs):
-    """The names of inputs and outputs in the text."""
+    """Returns the names of inputs and outputs in the text."""
     return [f"s_{n}" for n in program.inputs], [f"out{k}" for k in range(n_outputs)]
 
 
 def renamed_outputs(program):
-    """Outputs with prefixed symbols: a formula's `n` or `j` is not a loop's."""
+    """Returns the outputs with prefixed symbols: `n` or `j` in a formula must not name a loop."""
     mapping, cache = {n: symbol(f"s_{n}") for n in program.inputs}, {}
     return [substitute(e, mapping, cache) for e in program.outputs]
 
 
 class EagerKernel(KernelLines, Loops):
-    """A kernel of loops, each with an argument for its size and one for each operand's stride.
+    """A kernel of loops. Each loop has arguments for its size and for each operand's stride.
 
     Args:
-        kinds: per input and output its DType, or 'f' / 'i' for a scalar.
-        outer, inner: names of the loops, the last one innermost.
-        classes: per array its stride class along the innermost loop; None: all are contiguous.
-        more: further sizes.
-        along: {output: (outer, inner)}, the loops along which it moves, if not all.
+        kinds: for each input and output its DType, or 'f' / 'i' for a scalar.
+        outer, inner: names of the loops; `inner` is the innermost.
+        classes: for each array its stride class along the innermost loop; None: all contiguous.
+        more: names of further sizes.
+        along: {output: (outer, inner)}, for outputs that move along only some of the loops.
     """
 
     def __init__(self, program, kinds, outer, inner, classes, more=(), along=None):
@@ -81,17 +81,17 @@ class EagerKernel(KernelLines, Loops):
         self.block, self.is_wide, self.is_long = 0, False, False
 
     def text(self):
-        """(source text, source files it needs)."""
+        """Returns (source text, names of the source files that it needs)."""
         head = f'@jit("void({", ".join(self.types)})")\ndef kernel({", ".join(self.arguments)}):'
         return "\n".join([head, *self.lines]) + "\n", tuple(sorted(self.emitter.includes))
 
 
 def elementwise_text(program, kinds, rank, inner, in_place=False):
-    """A loop nest over `rank` dimensions; rank 0: contiguous operands and one size.
+    """Writes a loop nest over `rank` dimensions. Rank 0 means contiguous operands and one size.
 
     Args:
-        kinds: per input and output its DType, or 'f' / 'i' for a scalar.
-        inner: per array its innermost stride class, when rank > 0.
+        kinds: for each input and output its DType, or 'f' / 'i' for a scalar.
+        inner: for each array its innermost stride class, if rank > 0.
         in_place: whether the first output is the first input.
     """
     outer = [f"i{d}" for d in range(rank - 1)]

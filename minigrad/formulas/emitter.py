@@ -1,4 +1,4 @@
-"""Turns expressions into statements of a kernel body: kinds, conversions, shared parts."""
+"""Turns expressions into statements of a kernel, with conversions and shared parts."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round":
 
 
 class Operand(NamedTuple):
-    """Where a symbol lives: `name[index]`, or, with index None, a scalar argument.
+    """The location of a symbol: `name[index]`, or a scalar argument if index is None.
 
-    kind: an array's DType, or 'f' / 'i' for a scalar. varies: whether its value changes along the
+    kind: an array's DType, or 'f' / 'i' for a scalar. varies: whether the value changes along the
     innermost loop.
     """
 
@@ -28,7 +28,7 @@ class Operand(NamedTuple):
 
 
 def real_type(program, kinds):
-    """Return the dtype a kernel computes in: program.real, or that of its arrays."""
+    """Return the dtype that a kernel computes in: program.real, or the dtype of its arrays."""
     return program.real or real_of(k for k in kinds if isinstance(k, DType))
 
 
@@ -40,9 +40,9 @@ def is_below_maximum(e):
 class Emitter:
     """Statements for expressions over operands.
 
-    Statements for a row go to `row`, for an element to `lines`. Rules: constants and functions
-    have the kernel's real type; ints are computed as int64; bools become numbers by an explicit
-    conditional; a value that does not vary along the inner loop is computed once per row.
+    Statements for a row go to `row`, those for an element to `lines`. Constants and functions have
+    the kernel's real type. Ints are computed as int64. Bools become numbers by an explicit
+    conditional. A value that does not vary along the inner loop is computed once per row.
     """
 
     def __init__(self, operands, real, kinds=None):
@@ -50,7 +50,7 @@ class Emitter:
         self.real, kinds = real, kinds or Kinds()
         for o in self.operands.values():
             kinds.declare(symbol(o.name), o.kind)
-        self.kind = kinds.of  # 'f', 'i' or 'b' of a formula
+        self.kind = kinds.of  # returns the kind of a formula: 'f', 'i' or 'b'
         self.row, self.lines = [], []
         self.row_names, self.names = {}, {}
         self.count = 0
@@ -58,7 +58,7 @@ class Emitter:
         self._varies = {}
 
     def start_pass(self):
-        """Start a new loop over the row: forget the element values."""
+        """Start a new loop over the row, and forget the values of elements."""
         self.row, self.lines, self.names = [], [], {}
 
     def include_mathematics(self):
@@ -157,8 +157,8 @@ class Emitter:
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # As in NumPy, NaN wins (its comparisons are false, so it needs its own test), and so
-            # does the second of two equals, such as 0 and -0.
+            # As in NumPy, NaN wins; its comparisons are false, so it needs its own test. Of two
+            # equal values, such as 0 and -0, the second wins.
             nan = f" or {a} != {a}" if kind == "f" else ""
             return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":
@@ -172,7 +172,7 @@ class Emitter:
         raise AssertionError(f"no code for {op}")
 
     def _as_stored(self, e, dtype):
-        """Return the text of e after a store to an array of a dtype and a load from it."""
+        """Return the text of e as if it was stored to an array of `dtype` and loaded again."""
         own = dtype.text
         if dtype.kind == "b":
             return self.value(e, "b")

@@ -1,4 +1,4 @@
-"""Scalar formulas as small trees, made by calling a Python function with symbols.
+"""Scalar formulas as small trees. Calling a Python function with symbols builds one.
 
 The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on
 objects of upper layers. So a formula becomes a kernel, its gradient becomes a fused kernel, and
@@ -35,16 +35,16 @@ LOGIC = {"logical_and", "logical_or", "logical_not"}
 ROW_REDUCTIONS = {
     "row_sum", "row_max", "row_mean", "row_min", "row_prod", "row_any", "row_all",
 }  # fmt: skip
-MOST_SHOWN = 100  # operations shown in the text of a formula
+MOST_SHOWN = 100  # operations in the text of a formula
 
 
 class Flows:
-    """An operand of formulas. `bind(name, args)` is the only interception point."""
+    """An operand of formulas. Every operation on it goes through `bind(name, args)`."""
 
     __slots__ = ()
 
     def bind(self, name, args):
-        """Apply the named operation to args; self is one of them."""
+        """Apply the named operation to `args`, one of which is self."""
         raise NotImplementedError
 
 
@@ -84,12 +84,12 @@ def sign(x):
 
 
 def zero_of(x):
-    """Return 0 in the shape of x; x * 0.0 would be NaN where x is infinite or NaN."""
+    """Return 0 in the shape of x. x * 0.0 would be NaN where x is infinite or NaN."""
     return where(False, x, 0.0)
 
 
 def _asked(what, condition):
-    """Return the error for `if`, `and` or `==` in a formula: they decide for all elements."""
+    """Return the error for `if`, `and` or `==` in a formula, which stands for all elements."""
     return ArgumentTypeError(
         f"a formula stands for all elements at once: it cannot ask {what}",
         fix=f"e.where({condition}, a, b) chooses for each element",
@@ -97,16 +97,16 @@ def _asked(what, condition):
 
 
 class Expression(Flows):
-    """`op` applied to `args`. Equal trees are one object, so finding common parts is free.
+    """`op` applied to `args`. Equal trees are one object, so finding common parts costs nothing.
 
-    depth: how deep row reductions are nested, and so how many passes over a row they need.
+    depth: the nesting depth of row reductions, which is the number of passes over a row.
     """
 
     __slots__ = ("args", "depth", "op")
     _interned: dict = {}
 
     def __new__(cls, op, *args):
-        if op == "constant":  # 0.0 == -0.0 and NaN != NaN: repr tells
+        if op == "constant":  # 0.0 == -0.0 and NaN != NaN, but repr tells them apart
             key = (op, type(args[0]), repr(args[0]))
         else:
             key = (op, *((type(a), a) for a in args))
@@ -116,7 +116,7 @@ class Expression(Flows):
             made.op, made.args = op, args
             made.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
             made.depth += op in ROW_REDUCTIONS
-            found = cls._interned.setdefault(key, made)  # other threads see only complete ones
+            found = cls._interned.setdefault(key, made)  # other threads see only finished objects
         return found
 
     __hash__ = object.__hash__
@@ -150,7 +150,7 @@ class Expression(Flows):
 def _written(e, left):
     """Return the text of a formula, with `...` after left[0] operations.
 
-    Written out in full, a formula of n objects may have 2^n operations: x = x * x, n times.
+    The full text of n objects may have 2^n operations, as after x = x * x, n times.
     """
     if not isinstance(e, Expression):
         return str(e)
@@ -182,7 +182,7 @@ def symbol(name):
 
 
 def walk(outputs):
-    """Return every expression in some formulas once, arguments before their users."""
+    """Return every expression in the formulas once, arguments before their users."""
     order, seen, stack = [], set(), [(e, False) for e in reversed(outputs)]
     while stack:
         e, is_done = stack.pop()
@@ -204,7 +204,7 @@ _order = functools.lru_cache(1024)(lambda expression: walk([expression]))
 
 
 def evaluate(expression, values):
-    """Evaluate an expression with Variables or numbers as symbols; compute shared parts once."""
+    """Evaluate an expression with Variables or numbers as symbols, and shared parts once."""
     done = {}
     for e in _order(expression):
         if e.op == "symbol":
@@ -232,10 +232,9 @@ def substitute(e, mapping, cache):
 class Program:
     """Formulas over named inputs: what one kernel computes.
 
-    real: the dtype to compute in whatever the operands; None: the operands decide.
-    Kernels are kept here per device and layout, so finding one again is a dict lookup.
-    `entry` holds, by dtype index, the machine code for contiguous operands of that dtype;
-    `entry_number` holds the code for two inputs, the second a float.
+    real: the dtype to compute in; None: the operands decide. A Program caches its kernels by device
+    and layout, so that a dict lookup finds them again. entry: by dtype index, the machine code for
+    contiguous operands of that dtype. entry_number: the code for two inputs, the second a float.
     """
 
     __slots__ = (

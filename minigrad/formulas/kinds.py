@@ -1,26 +1,26 @@
-"""Kinds of values in a formula, 'f', 'i' or 'b': one rule for every kernel; what one costs."""
+"""Finds the kind of a value in a formula, 'f', 'i' or 'b', by one rule; estimates its cost."""
 
 from minigrad.array.dtypes import by_name
 from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression, walk
 
-OWN = {  # mathematics.py
+OWN = {  # functions of mathematics.py
     "exp", "expm1", "log", "log1p", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "atan2",
     "floor_divide", "remainder",
 }  # fmt: skip
-OWN_COST = 30  # of an exp, in additions
-WHOLE = {"floor_divide", "remainder", "pow"}  # of ints in powers.py
+OWN_COST = 30  # one exp costs about as much as 30 additions
+WHOLE = {"floor_divide", "remainder", "pow"}  # for ints: functions of powers.py
 REAL_ONLY = OWN - WHOLE | {"sqrt", "div", "cast_float", "row_mean"}
 TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
 KEEPS_BOOL = {"where", "maximum", "minimum", "row_max", "row_min"}
 
 
 def kind_of_number(x):
-    """The kind of a Python number."""
+    """Returns the kind of a Python number."""
     return "b" if isinstance(x, bool) else "i" if isinstance(x, int) else "f"
 
 
 def result_kind(op, kinds):
-    """The kind of an operation's result, from those of its operands.
+    """Returns the kind of an operation's result, given the kinds of its operands.
 
     >>> result_kind("add", ["b", "i"]), result_kind("where", ["b", "f", "i"])
     ('i', 'f')
@@ -46,7 +46,7 @@ class Kinds:
         self._known = {}
 
     def copy(self):
-        """Kinds with the same declarations."""
+        """Returns Kinds with the same declarations."""
         other = Kinds()
         other._known.update(self._known)
         return other
@@ -56,7 +56,7 @@ class Kinds:
         self._known[e] = kind if isinstance(kind, str) else kind.kind
 
     def of(self, e):
-        """The kind of a formula over declared symbols."""
+        """Returns the kind of a formula over declared symbols."""
         found = self._known.get(e)
         if found is None:
             found = self._known[e] = self._find(e)
@@ -68,7 +68,7 @@ class Kinds:
         return result_kind(e.op, [self.of(a) for a in e.args])
 
     def as_stored(self, e, dtype, real):
-        """The formula for e after a store to and a load from an array, in a kernel of `real`."""
+        """Returns the formula of e as stored to an array and loaded again in a kernel of `real`."""
         computed = real if dtype.is_float else dtype.arithmetic
         if self.of(e) == dtype.kind and dtype is computed:
             return e
@@ -76,6 +76,6 @@ class Kinds:
 
 
 def cost(formulas):
-    """The arithmetic of formulas, in additions."""
+    """Estimate the arithmetic of formulas, in additions."""
     return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
                for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

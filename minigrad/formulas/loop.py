@@ -1,9 +1,9 @@
-"""A kernel's loops over rows and over the columns of each, for eager kernels and compiled steps.
+"""Writes a kernel's loops over rows and their columns, for eager kernels and compiled steps.
 
 Each nesting level of row reductions takes one pass over the columns. A last pass writes the
-outputs: `store` one value per element, `row` one per row, `columns` reduced over the rows, `all`
-over all elements and `total` over all rows. Kernels override methods where they differ: where sums
-over rows are kept, how sizes are written, how a maximum is found.
+outputs. Their modes are `store` (one value per element), `row` (one per row), `columns` (reduced
+over the rows), `all` (over all elements) and `total` (over all rows). Kernels override the methods
+in which they differ: where sums over rows are kept, how sizes are written, how a maximum is found.
 """
 
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ def start_value(how, kind, real, integer=int64):
     if kind == "b":
         return "False" if how == "max" else "True"
     start = integer.limits[how == "min"]
-    # Numba takes the digits of int64's least value for a uint64
+    # Numba reads the digits of the smallest int64 as a uint64
     return f"I8({start})" if start != int64.limits[0] else f"I8({start + 1} - 1)"
 
 
@@ -67,7 +67,7 @@ def stored_as(text, dtype):
 class Gathering(NamedTuple):
     """A named reduction of values of one kind.
 
-    is_wide: whether blocks of elements are summed in the kernel's type and their sums in float64.
+    is_wide: whether sums of blocks, in the kernel's type, are added in float64.
     """
 
     name: str
@@ -103,12 +103,12 @@ class Lines:
 class Loops(Lines):
     """Writes the passes over a row.
 
-    formulas, modes, targets: one per output; targets are Operands. is_wide: whether row sums end in
-    float64. block: how many elements one accumulator of the kernel's type then adds. is_long:
-    whether the innermost loop has more elements than a block.
+    formulas, modes, targets: one per output; targets are Operands. is_wide: whether row sums are
+    completed in float64. block: the number of elements that one accumulator of the kernel's type
+    then adds. is_long: whether the innermost loop has more elements than a block.
 
-    sums: (array, place) of sums over rows, one element per column. has_totals: whether they are
-    added to float64 `totals` at the same places after row_block rows.
+    sums: (array, place) of sums over rows, one element per column. has_totals: whether these sums
+    are flushed to float64 `totals` at the same places after row_block rows.
     """
 
     emitter: Any
@@ -123,7 +123,7 @@ class Loops(Lines):
     row_block: Any
 
     def divided(self, e, kind):
-        """Return the text that turns a sum of a type into a mean."""
+        """Return the text that turns the sum of e into a mean. kind: the type of the sum."""
         raise NotImplementedError
 
     def column_step(self, k, e, target):
@@ -135,7 +135,7 @@ class Loops(Lines):
         raise NotImplementedError
 
     def column_loops(self):
-        """Return the loops over the columns as texts: (index, begin, end) each."""
+        """Return the loops over the columns as [(index, begin, end)], all texts."""
         return [("j", "0", "n_j")]
 
     def kind(self, how, e):
@@ -258,9 +258,9 @@ class Loops(Lines):
 
 
 def elements(roots, stop=()):
-    """The expressions that a pass evaluates per element for its roots, outermost first.
+    """Return the expressions that a pass evaluates per element for its roots, outermost first.
 
-    Operands of row reductions and of `stop` are left out: those values are there already.
+    It omits the operands of row reductions and of `stop`, whose values already exist.
     """
     found, stack = {}, list(roots)[::-1]
     while stack:
@@ -273,5 +273,5 @@ def elements(roots, stop=()):
 
 
 def reductions(outputs, level):
-    """The row reductions of one nesting level, in order of appearance."""
+    """Return the row reductions of one nesting level, in order of appearance."""
     return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]

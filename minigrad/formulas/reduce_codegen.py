@@ -1,4 +1,4 @@
-"""The text of a reduction: kept loops, reduced loops, and perhaps one kept loop innermost."""
+"""Writes the kernel of a reduction: kept loops, reduced loops, perhaps a kept loop innermost."""
 
 import re
 
@@ -7,15 +7,16 @@ from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.loop import SUMS, Gathering, combine, reduced_kind, start_value, stored_as
 from minigrad.formulas.sums import BLOCK, COLUMNS, DENSE
 
-FOUR = 4  # rows that are added before their sum joins a longer one
+FOUR = 4  # rows that are added before their sum is added to a longer one
 
 
 def reduce_text(program, how, kinds, n_kept, n_reduced, form, inner):
     """Return the kernel of a reduction: kept loops, reduced loops, perhaps one kept innermost.
 
-    form: where partial results are kept. 'register': no kept loop is innermost. Otherwise one is,
-    and they are in the row of outputs ('output') or, for sums of many floats, on the stack, some
-    columns at a time ('columns'). Sums of many floats move to float64 block by block (sums.py).
+    form: where partial results are kept. 'register': in a variable; no kept loop is innermost. In
+    the other forms one is. 'output': in the row of outputs. 'columns': on the stack, some columns
+    at a time, for sums of many floats. Sums of many floats move to float64 block by block
+    (sums.py).
     """
     kernel = _Reduction(program, how, kinds, n_kept, n_reduced, form, inner)
     kernel.write(form)
@@ -76,8 +77,8 @@ class _Reduction(EagerKernel):
     def _fours(self, deep, lines, write):
         """Emit a block of the last reduced loop, FOUR steps at a time, then the rest.
 
-        lines: each step gets its own copies of the names they assign. write(deep, steps) writes the
-        body; a step maps the text for one element to its own text.
+        lines: the lines of one element; each step gets its own copies of the names that they
+        assign. write(deep, steps) writes the body; a step maps the text of an element to its own.
         """
         last, names = self.reduced[-1], [line.split(" = ")[0] for line in lines]
 
@@ -105,7 +106,7 @@ class _Reduction(EagerKernel):
             self.gather(
                 deep, lines, [Gathering("total", self.how, value, self.reduced_kind, self.is_wide)]
             )
-        else:  # LLVM would chain the additions, each waiting for the one before
+        else:  # LLVM would chain the additions, and each would wait for the one before
             parts = [f"part{k}" for k in range(FOUR)]
 
             def write(deep, steps):

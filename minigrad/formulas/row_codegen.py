@@ -1,4 +1,4 @@
-"""The text of a row kernel: passes over a row, one per nesting level of row reductions."""
+"""Writes a row kernel: passes over a row, one for each nesting level of row reductions."""
 
 from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.kinds import OWN
@@ -6,14 +6,14 @@ from minigrad.formulas.loop import Gathering, elements, reductions
 
 
 def rows_text(program, modes, kinds, inner, in_place=False, block=0):
-    """Formulas with row reductions: passes over a row, one per nesting level, then the outputs.
+    """Return the kernel of formulas with row reductions: one pass per nesting level, then outputs.
 
     Args:
-        modes: per output 'store' (every element), 'row' (one value per row) or 'columns' (summed
-            over blocks of `n_b` rows: the next block's sums are one row stride further).
-        inner: per array the class of its stride along the row; 0 also for 'row' outputs.
+        modes: for each output 'store' (every element), 'row' (one value per row) or 'columns'
+            (summed over blocks of `n_b` rows; the next block's sums are one row stride further).
+        inner: for each array the class of its stride along the row; 0 also for 'row' outputs.
         in_place: whether the first output is the first input.
-        block: elements of a row after which a sum moves to float64; 0: rows are shorter.
+        block: the number of elements after which a row's sum moves to float64; 0: rows are shorter.
     """
     kernel = _RowKernel(program, modes, kinds, inner, in_place)
     kernel.block, kernel.is_wide, kernel.is_long = block, block > 0, block > 0
@@ -37,7 +37,7 @@ class _RowKernel(EagerKernel):
         self.kept = self._kept(program.depth, self.inputs[0].name if in_place else None)
 
     def write(self, depth):
-        """All of the kernel."""
+        """Write the whole kernel."""
         deep, rows = 1, ("i", "0", "n_i")
         sums = [
             f"{t.name}[{t.index}] = {t.kind.text}(0)"
@@ -55,10 +55,9 @@ class _RowKernel(EagerKernel):
         self.output_pass(deep)
 
     def _kept(self, depth, overwritten):
-        """{costly value: output} of values that the last reduction and the output both need.
+        """Return {costly value: output} for values that the last reduction and the output need.
 
-        They are kept in the output's row: an exponential costs far more than a load.
-
+        They are kept in the output's row, because an exponential costs far more than a load.
         overwritten: the name of the operand that is also the first output, or None.
         """
         if not depth:
@@ -78,19 +77,19 @@ class _RowKernel(EagerKernel):
         return kept
 
     def keep(self):
-        """Lines that store values of the last reduction."""
+        """Return lines that store values of the last reduction."""
         kept = self.kept.items() if self.is_last else ()
         return [f"{t.name}[{t.index}] = {self.emitter.names[e]}" for e, t in kept]
 
     def recall(self):
-        """Makes the last pass load them."""
+        """Make the last pass load the kept values."""
         emitter = self.emitter
         for e, t in self.kept.items():
             emitter.names[e] = emitter.new_name()
             emitter.lines.append(f"{emitter.names[e]} = {t.name}[{t.index}]")
 
     def gathering(self, how, name, value, kind):
-        """The largest is found as an integer: see `order_T` of source/mathematics.py."""
+        """Like `Loops.gathering`, but find a maximum by ints: see `order_T` in mathematics.py."""
         if how != "max":
             return super().gathering(how, name, value, kind)
         emitter = self.emitter
@@ -102,15 +101,15 @@ class _RowKernel(EagerKernel):
         return found, f"order_{code}({real}(-math.inf))", f"unorder_{code}({best})"
 
     def divided(self, e, kind):
-        """The text that makes a sum a mean.
+        """Return the text that turns a sum into a mean.
 
-        A quotient, so that the mean of equal numbers is that number, and a row of them has no
-        deviations. The next pass has to wait for it. The mean of products needs no such care: 1 / n
-        is computed once for all rows.
+        It is a quotient, although the next pass has to wait for it: then the mean of equal numbers
+        is that number, and a row of them has no deviations. A mean of products needs no such care,
+        and 1 / n is computed once for all rows.
         """
         n = f"{kind}(n_j)"
         return f" * ({kind}(1) / {n})" if e.args[0].op == "mul" else f" / {n}"
 
     def column_step(self, k, e, target):
-        """Adds to the sum over rows, which is in its output."""
+        """Return the line that adds to the sum over rows, which is kept in its output."""
         return f"{target.name}[{target.index}] += {self.emitter.stored(e, target.kind)}"

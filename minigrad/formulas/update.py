@@ -1,8 +1,8 @@
 """Splits an optimizer's formula into a Program per element and numbers shared by all elements.
 
-Most of a rule's arithmetic involves only hyperparameters: 1 - beta1, or the bias correction at step
-t. These parts are found in the formula and computed once per step in float64. The rest is computed
-for every element, in the parameter's dtype.
+Much of a rule's arithmetic involves only hyperparameters, such as 1 - beta1 or the bias correction
+at step t. An Update finds these parts in the formula and computes them once per step, in float64.
+The rest is computed for every element, in the parameter's dtype.
 """
 
 import functools
@@ -18,16 +18,16 @@ from minigrad.formulas.expression import (
     symbols_of,
 )
 
-MOST_OF_STEPS = 7  # of one rule's numbers that depend on steps: limited by memory layout
-MOST_HYPERPARAMETERS = 16  # per rule, a pair counts as two: likewise
-STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, incl. this one; the rate
+MOST_OF_STEPS = 7  # numbers of a rule that depend on steps; the memory layout limits them
+MOST_HYPERPARAMETERS = 16  # of a rule, a pair counting as two; limited by the layout as well
+STEPS, RATE = "h_t", "h_learning_rate"  # symbols: steps of the parameter, with this one; rate
 
 
 class Hyperparameters:
-    """A group's hyperparameters as its formula sees them: symbols for numbers, bools as they are.
+    """The hyperparameters that a formula sees: symbols for numbers, bools as they are.
 
-    `"momentum" in h`: whether it is not 0, so that a formula can leave out zero terms.
-    `t`: how many steps the parameter has taken, including this one.
+    `"momentum" in h` tests whether a number is not 0, so that a formula can omit its term.
+    t: the number of steps of the parameter, including this one.
     """
 
     def __init__(self, structure):
@@ -44,7 +44,7 @@ class Hyperparameters:
 
 
 def structure(values):
-    """Return what a group's formula depends on: the rate and nonzero numbers become 1.0.
+    """Return what the form of a formula depends on: the rate and nonzero numbers become 1.0.
 
     >>> structure({"learning_rate": 0.0, "betas": (0.9, 0.99), "eps": 0.1, "is_fast": True})
     (('learning_rate', 1.0), ('betas', (1.0, 1.0)), ('eps', 1.0), ('is_fast', True))
@@ -80,7 +80,7 @@ class Update:
     Args:
         formula: (p, g, state, h) -> the new p, and the new values of `state`.
         slots: names of the arrays in `state`, in order.
-        structure: of the hyperparameters.
+        structure: the result of `structure` for the hyperparameters.
 
     Attributes:
         program: inputs p, g, s0, s1, ..., n0, n1, ...; outputs p, s0, s1, ...
@@ -116,7 +116,10 @@ class Update:
             )
 
     def elements(self, emitter_of, dtype):
-        """Return (array names, Emitter, lines that store) for element i. emitter_of: its class."""
+        """Return (array names, Emitter, lines that store) for element i.
+
+        emitter_of: a function that makes the Emitter, such as its class.
+        """
         arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
         operands = [Operand(name, dtype, "i", True) for name in arrays]
         operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
@@ -157,7 +160,7 @@ class Update:
 
     @functools.cached_property
     def counting(self):
-        """Program that maps steps to steps + 1 and the numbers that depend on it."""
+        """A Program that maps steps to steps + 1 and to the numbers that depend on it."""
         after = symbol(STEPS) + 1.0
         mapping = {name: symbol(name) for name in self.symbols} | {STEPS: after}
         formulas = [substitute(self.numbers[k], mapping, {}) for k in self.of_steps]

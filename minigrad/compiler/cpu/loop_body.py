@@ -1,4 +1,4 @@
-"""The kernel of a compiled step: the form of its loops, where sums are kept, and its lines."""
+"""Generates the kernel of a fused loop: the form of its loops, its accumulators, its lines."""
 
 from minigrad.array.layout import size_of
 from minigrad.formulas.kinds import OWN
@@ -16,18 +16,18 @@ from minigrad.formulas.loop import (
 )
 from minigrad.formulas.sums import BLOCK, DENSE
 
-NARROW = 32  # columns below which LLVM makes vectors of several rows
-SMALL = 64  # sizes and strides up to this are literals in the text
-TILE = 512  # columns summed over all rows at a time
-ALL = ("all", "total")  # over elements, over rows: one number for the whole domain
+NARROW = 32  # columns; with fewer, LLVM makes vectors from several rows
+SMALL = 64  # sizes and strides up to this value are literals in the text
+TILE = 512  # columns that are summed over all rows at a time
+ALL = ("all", "total")  # modes that reduce to one number: over all elements, over all rows
 
 
 class Body(Loops):
     """One kernel: the constructor decides its form, `emit` writes its lines.
 
-    There are three forms. `flat`: every element on its own, and sums over everything. `tile`: sums
-    of columns without row reductions, a few columns at a time over all rows. `rows`: row by row,
-    one pass for each nesting level of row reductions, then the outputs.
+    There are three forms. `flat` loops over single elements, and may reduce them to one number.
+    `tile` sums columns, some columns at a time over all rows, without row reductions. `rows` works
+    row by row: one pass for each nesting level of row reductions, then a pass for the outputs.
     """
 
     def __init__(self, nest, formulas, outputs, kinds, is_cut):
@@ -50,7 +50,7 @@ class Body(Loops):
     # -- decisions -----------------------------------------------------------------------------
 
     def how_kind(self, k):
-        """Return (how, kind in which it is computed) of a reduced output."""
+        """Return (how, kind to compute it in) of a reduced output."""
         o, e = self.outputs[k], self.formulas[k]
         return o.how, self.kind(o.how, e)
 
@@ -84,9 +84,9 @@ class Body(Loops):
         return self.form != "rows" or bool(self.nest.rows)
 
     def _slots(self):
-        """Lay out the scratch memory: sums of columns, then values kept from pass to pass.
+        """Lay out the scratch memory: sums of columns, then values that later passes reuse.
 
-        For sums of many rows, float64 totals follow at element `totals_at`.
+        Sums over many rows also have float64 totals, from element `totals_at` on.
         """
         columns = [k for k, mode in enumerate(self.modes) if mode == "columns"]
         self.columns = [k for k in columns if self._is_float_sum(k)]
@@ -108,14 +108,14 @@ class Body(Loops):
                     self.partial.append(("all", k, 0, self._count(k)))
 
     def _count(self, k):
-        """Return the divisor of a sum over everything: 1 unless it is a mean."""
+        """Return the divisor of output k, reduced to one number: 1 unless it is a mean."""
         if self.outputs[k].how != "mean":
             return 1
         n = size_of(self.nest.rows)
         return n * self.n_columns if self.outputs[k].mode == "all" else n
 
     def _kept(self):
-        """Return costly per-element functions that several passes need: computed once."""
+        """Return the costly values per element that several passes need; one pass computes them."""
         found, seen = [], set()
         for level in range(1, self.depth + 2):
             roots = [e.args[0] for e in reductions(self.formulas, level)]
@@ -127,13 +127,13 @@ class Body(Loops):
 
     @property
     def row_block(self):
-        """Rows that one accumulator of the kernel's type adds (few columns: a vector of them)."""
+        """The number of rows that one accumulator adds. Narrow rows have a vector of these."""
         is_narrow = self.n_columns < NARROW and len(self.nest.rows) == 1
         return DENSE if is_narrow and not self.depth else BLOCK
 
     @property
     def tile(self):
-        """Columns of a tile."""
+        """The number of columns of a tile."""
         if not self.is_cut:
             return TILE
         return max(16, min(TILE, -(-self.n_columns // 32) * 16))
@@ -159,7 +159,7 @@ class Body(Loops):
     # -- lines ---------------------------------------------------------------------------------
 
     def index(self, numbers, name, steps, k, loops):
-        """Return the index of one operand along some loops, such as `i0 * 512 + i1`."""
+        """Return the text of operand k's index along some loops, such as `i0 * 512 + i1`."""
         parts = []
         for loop, step in zip(loops, steps, strict=True):
             s = step[k]
@@ -169,7 +169,7 @@ class Body(Loops):
         return " + ".join(parts)
 
     def name_sizes(self, numbers):
-        """Make the loops: sizes are literals or arguments; the axis that is split has a range."""
+        """Make the loops. Their ends are literals or arguments; the split axis runs over [b, e)."""
         self.row_loops, self._columns = (
             [
                 (i, "b", "e") if d == 0 and is_cut else (i, "0", numbers.size(f"n_{i}", n))
@@ -193,7 +193,7 @@ class Body(Loops):
         return text
 
     def emit(self, emitter, targets):
-        """Return the kernel's lines. targets: the Operand of each output, or None if partial."""
+        """Return the kernel's lines. targets: the Operand of each output, None for partial sums."""
         self.emitter, self.targets, self.lines = emitter, targets, []
         self.real = emitter.real
         whole = [k for k, mode in enumerate(self.modes) if mode in ALL]
@@ -221,7 +221,7 @@ class Body(Loops):
         self.line(indent, f"{target.name}[{target.index}] = {stored_as(text, target.kind)}")
 
     def _emit_tile(self):
-        """Emit for each tile: clear its sums, add all rows, store the sums."""
+        """Emit the loop over tiles: clear the sums, add all rows, store the sums."""
         width, n = self.tile, self._columns[0][2]
         self.line(1, "for tile in range(b, e):")
         self.line(2, f"low = tile * {width}")
@@ -241,7 +241,7 @@ class Body(Loops):
         return self.heads(indent, [(self.row_names[-1], "start", "stop")])
 
     def _summed(self, k, place):
-        """Return the text of a sum or mean over all rows."""
+        """Return the text of column output k, a sum or mean over all rows."""
         name, kind = ("scratch", self.real) if self.totals_at is None else ("totals", "F8")
         text = f"{name}[{place}]"
         if self.outputs[k].how == "mean":
@@ -271,7 +271,7 @@ class Body(Loops):
         return f" / {kind}({self.n_columns})"
 
     def keep(self):
-        """Return lines that store this pass's costly values for later passes."""
+        """Return lines that store the costly values of this pass for later passes."""
         found = []
         for slot, e in enumerate(self.kept, len(self.columns)):
             if e in self.emitter.names and e not in self.emitter.saved:
@@ -281,7 +281,7 @@ class Body(Loops):
         return found
 
     def whole_step(self, k, e, sums, after):
-        """Add a step of a reduction over everything to `sums`, or over all rows to `after`."""
+        """Add output k's step: over all elements to `sums`, over all rows to `after`."""
         how, kind = self.how_kind(k)
         value, wide = self.emitter.value(e, kind), self._is_float_sum(k)
         if self.modes[k] == "all":

@@ -4,18 +4,18 @@ from minigrad.formulas.emitter import Emitter
 
 
 class LoopEmitter(Emitter):
-    """Chooses without branches, with which LLVM would not vectorize a loop that stores.
+    """Emits choices without branches, because LLVM does not vectorize stores behind a branch.
 
-    kinds: of the formulas; column: the text of the index along the row.
+    kinds: the Kinds of the formulas. column: the text of the index along the row.
     """
 
     def __init__(self, operands, real, kinds, column):
         super().__init__(operands, real, kinds)
         self.column = column
-        self.saved = {}  # {value that an earlier pass has stored: text of its place}
+        self.saved = {}  # {value that an earlier pass stored: text of its place}
 
     def value(self, e, kind=None):
-        """A name or literal for e, converted to a kind."""
+        """Return a name or literal for e, converted to a kind."""
         if e.op == "column_of":
             return self._convert(f"I8({self.column})", "i", kind or "i")
         return super().value(e, kind)

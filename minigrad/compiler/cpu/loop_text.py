@@ -1,4 +1,4 @@
-"""Turns a Loop into the text of its kernel and a description of how to call it.
+"""Turns a Loop into the text of its kernel and a description of the call.
 
 The kernel is a function of typed pointers. Small sizes and strides are literals, so that LLVM can
 unroll; others are arguments, so that loops of one form share a function. Every kernel works on a
@@ -14,7 +14,7 @@ from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import substitute, symbol, walk
 from minigrad.formulas.kinds import Kinds, cost
 
-CACHE = 1 << 20  # bytes that fit in a core's cache, roughly
+CACHE = 1 << 20  # bytes, about what fits into a core's cache
 
 
 class Nest:
@@ -27,7 +27,7 @@ class Nest:
             dims, steps = collapse(loop.dims, strides)
             if is_ordered(loop):
                 order = range(len(dims))
-            else:  # innermost: the axis along which the first output moves least
+            else:  # the axis with the first output's smallest stride is innermost
                 order = sorted(range(len(dims)), key=lambda d: -abs(steps[d][first]))
             dims, steps = [dims[d] for d in order], [steps[d] for d in order]
             self.rows, self.columns = dims[:-1], dims[-1:]
@@ -47,16 +47,16 @@ def is_ordered(loop):
 
 
 class KernelText(NamedTuple):
-    """A kernel: the text of a function, with `{name}` in place of its name, and how to call it.
+    """A kernel: the text of a function, with `{name}` instead of its name, and how to call it.
 
-    Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum over everything, if the
-    loop is split, a pointer to the thread's partial sum; a pointer to `scratch` elements of the
-    kernel's type, if there are any; `numbers`; and the range [b, e).
+    The arguments are, in order: the `pointers`, [(Value, offset)]; if the loop may be split, a
+    pointer to the thread's partial result for each output that is reduced to one number; a pointer
+    to `scratch` elements of the kernel's type, if there are any; the `numbers`; the range [b, e).
 
-    extent: the size of the axis that may be split into ranges, which begin at multiples of grain
-    (0: do not split). totals_at: where float64 column sums begin in the scratch memory, or None.
-    partial: [(what, output, slot, count)], partial sums to add after a split run. ns: estimated
-    nanoseconds on one core.
+    extent: the size of the axis that may be split into ranges. grain: ranges begin at multiples of
+    it; 0 means do not split. totals_at: the element of the scratch memory where float64 column sums
+    begin, or None. partial: [(what, output, slot, count)], partial sums to add after a split run.
+    ns: estimated nanoseconds on one core.
     """
 
     text: str
@@ -75,7 +75,7 @@ class KernelText(NamedTuple):
 
 def loop_text(loop, is_cut=True):
     """Return the KernelText of a Loop. is_cut: whether several threads may share it."""
-    names, places = {}, []  # a place both read and written has one pointer
+    names, places = {}, []  # a place that is read and written has one pointer
     keys = {e: key for key, e in loop.loads.items()}
     renamed = {}
     for e in walk([o.formula for o in loop.outputs]):
@@ -131,7 +131,7 @@ def loop_text(loop, is_cut=True):
 
 
 class LoopNumbers:
-    """Sizes and strides: small ones as literals, others as arguments."""
+    """Writes sizes and strides: small ones as literals, others as arguments."""
 
     def __init__(self):
         self.names, self.values = [], []
@@ -151,7 +151,10 @@ class LoopNumbers:
 
 
 def _estimate(loop, places, formulas):
-    """Estimate nanoseconds on one core: vector arithmetic or memory traffic, slow past cache."""
+    """Estimate nanoseconds on one core: the larger of vector arithmetic and memory traffic.
+
+    Memory traffic is slower if the operands do not fit into the cache.
+    """
     moved = sum(
         place[0].dtype.itemsize * size_of(n for n, s in zip(loop.dims, place[2], strict=True) if s)
         for place in places

@@ -1,5 +1,5 @@
-"""Variables, the graph that their outputs own, modes, the order of backward, the backward pass."""
+"""Variables, the graph that they own, modes, and the backward pass."""
 
 from minigrad.tape import probe as _probe
 
-_ = _probe  # loading it registers the probe that answers `minigrad.memory` about the graph
+_ = _probe  # importing it registers the probe that reports on the graph to `minigrad.memory`

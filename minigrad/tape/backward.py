@@ -1,8 +1,8 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-From top to bottom: entry points and their checks, the order of the nodes, the walk along it, writes
-to `.grad`, hooks. All checks come before all writes, and `.grad` is written after the whole pass,
-so an error leaves it unchanged.
+From top to bottom the file has the entry points and their checks, the order of the nodes, the walk
+in this order, the writes to `.grad`, and hooks. All checks come before all writes. `.grad` is
+written after the whole pass, so an error leaves it unchanged.
 """
 
 import time
@@ -35,10 +35,10 @@ _serial = attrgetter("serial")
 
 
 def backward(root, dy=None, retain_graph=False, create_graph=False):
-    """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
+    """Adds dy times d(self)/d(leaf) to `.grad` of every leaf that requires gradients.
 
     Args:
-        dy: upstream gradient, of self's shape and dtype. Defaults to 1 if self has one element.
+        dy: the upstream gradient, of self's shape and dtype; 1 by default if self has one element.
         retain_graph: keep the saved values for another backward; by default they are freed.
         create_graph: record the gradients in a graph of their own, for higher derivatives.
 
@@ -102,8 +102,8 @@ def upstream(root, dy):
 class BackwardPass:
     """A running backward pass.
 
-    is_committed: its gradients go to `.grad`, directly into the slices of groups if possible.
-    is_entrusted: user code has run during the pass; see `entrusted`.
+    is_committed: whether its gradients go to `.grad`, directly into slices of groups if possible.
+    is_entrusted: whether user code has run during the pass; see `entrusted`.
     """
 
     __slots__ = ("is_active", "is_committed", "is_entrusted")
@@ -113,16 +113,17 @@ class BackwardPass:
 
 
 def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_committed=False):
-    """The gradients of all leaves, or of the targets in `only`, as a dict; does not set `.grad`.
+    """Computes the gradients of all leaves, or of the targets in `only`, without setting `.grad`.
 
     Args:
         roots: Variables that require gradients.
-        dys: for each root an upstream gradient (a Variable of the root's shape and dtype).
+        dys: for each root an upstream gradient, a Variable of the root's shape and dtype.
+        retain_graph, create_graph: as for `backward`.
         only: leaf Variables and Nodes to differentiate; the walk skips nodes that lead to none.
-        is_committed: the result is for `commit`, so flat buffers of groups may be written.
+        is_committed: the result goes to `commit`, so flat buffers of groups may be written.
 
     Returns:
-        {leaf Variable or Node: gradient}; gradients are Variables with create_graph, else Arrays.
+        {leaf Variable or Node: gradient}. Gradients are Variables with create_graph, else Arrays.
     """
     start = {}
     for root, dy in zip(roots, dys, strict=True):
@@ -158,7 +159,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
 
 
 def _order(roots, create_graph):
-    """All nodes that the roots depend on, in the order of the engine or of a learner's seam."""
+    """Returns all nodes that the roots depend on, ordered by the engine or by a learner's seam."""
     if not seams.in_backward:
         return ordered(roots)
     if create_graph:
@@ -174,15 +175,16 @@ def _order(roots, create_graph):
 
 # -- The order -------------------------------------------------------------------------------------
 #
-# A node's serial number exceeds its inputs' numbers, so sorting by serial is a topological
-# order. Edges set by hand can break this invariant: then a depth-first search finds the order and
-# reports a cycle if there is one.
+# A node's serial number exceeds those of its inputs, so sorting by serial number gives a
+# topological order. Edges set by hand can break this invariant. A depth-first search then finds the
+# order, or reports a cycle.
 
 
 def ordered(roots):
-    """All nodes that the roots depend on, consumers before producers.
+    """Returns all nodes that the roots depend on, consumers before producers.
 
-    Raises GraphCycleError, with the path in `.path`, if a node is its own ancestor.
+    Raises:
+        GraphCycleError: a node is its own ancestor; `.path` has the cycle.
     """
     seen, nodes, in_order = set(roots), list(roots), True
     position = 0
@@ -207,7 +209,7 @@ def ordered(roots):
 
 
 def leading_to(order, targets):
-    """The targets (nodes or leaves) and all nodes in `order` from which one can be reached."""
+    """Returns the targets (nodes or leaves) and all nodes in `order` that lead to one of them."""
     live = set(targets)
     for node in reversed(order):
         if not live.isdisjoint(node.edges):
@@ -216,11 +218,14 @@ def leading_to(order, targets):
 
 
 def searched(roots):
-    """(consumers before producers, None), or (None, path) with a path [a, b, ..., a] of a cycle.
+    """Searches depth first for an order or a cycle.
 
-    A depth-first search, not recursive, in three colours (Cormen et al., Introduction to
-    Algorithms, 22.3): white unseen, grey on the current path, black done. An edge to a grey node
-    closes a cycle.
+    Colours mark the nodes (Cormen et al., Introduction to Algorithms, 22.3): white is unseen, grey
+    is on the current path, black is done. An edge to a grey node closes a cycle. A stack replaces
+    the recursion.
+
+    Returns:
+        (nodes, None), consumers before producers; or (None, path), a cycle [a, b, ..., a].
     """
     grey, black = 1, 2
     colour, order = {}, []
@@ -249,7 +254,7 @@ def searched(roots):
 
 
 def cycle_error(cycle):
-    """The GraphCycleError of a path."""
+    """Returns the GraphCycleError for a cycle of nodes."""
     names = [f"{node.op} ({node.line})" for node in cycle]
     shown = (
         names if len(names) <= 8 else [*names[:4], f"... {len(names) - 8} more ...", *names[-4:]]
@@ -270,10 +275,10 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
     Args:
         order: nodes, consumers before producers.
-        arrived: node or leaf -> the sum of its gradients so far; initially the roots' own.
+        arrived: node or leaf -> the sum of its gradients so far; at first those of the roots.
         retain_graph: whether nodes keep their saved values.
         create_graph: whether gradients are Variables with a graph of their own.
-        only, live: the targets, and everything that leads to them; None for all leaves.
+        only, live: the targets, and all nodes that lead to them; None for all leaves.
     """
     nodes, found = iter(order), {}
     try:
@@ -305,7 +310,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
 
 def _plain(order, arrived, retain_graph, live):
-    """The fast path of the walk, without observers; eager training spends its time here."""
+    """Walks the nodes on the fast path, without observers. Eager training spends its time here."""
     owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
     running = state.backward_pass
     for node in order:
@@ -325,7 +330,7 @@ def _plain(order, arrived, retain_graph, live):
                     node.kept = None
                 continue
             if edge not in arrived and edge is not None:
-                owned.add(edge)  # a new array
+                owned.add(edge)  # add_to makes a new array for it
         if live is not None:
             plan = plan.narrowed(node.edges, live)
         grads = plan.backward(node, dy)
@@ -344,17 +349,17 @@ def _plain(order, arrived, retain_graph, live):
                     entry(address, g.buffer.address, address, before.size)
                 else:
                     add_into(before, g)
-            else:  # the first gradient may be shared with another edge
+            else:  # another edge may share the first gradient
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)
-        dy = grads = g = before = total = None  # unneeded memory is freed at once
+        dy = grads = g = before = total = None  # free memory at once
 
 
 def walk(order, arrived, retain_graph, create_graph, only, live):
-    """The walk with all options; returns the gradients of the nodes in `only`.
+    """Walks the nodes with all options; returns the gradients of the nodes in `only`.
 
-    The gradients of leaves stay in `arrived`; their hooks have not run yet.
+    The gradients of leaves stay in `arrived`, before their hooks.
     """
     owned, found, running = set(), {}, state.backward_pass
     observers, accumulate, watched = state.observers, seams.accumulate, state.watchers
@@ -373,7 +378,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
             if seams.effects.is_tracing and not create_graph and type(dy) is Array and dy.is_flat:
-                dy = dy.view(dy.shape, dy.strides)  # not flat: fast paths would compute with it
+                dy = dy.view(dy.shape, dy.strides)  # a View, because fast paths take flat arrays
         began = time.perf_counter() if observers else 0.0
         plan = node.plan if live is None else node.plan.narrowed(node.edges, live)
         if create_graph:
@@ -400,12 +405,12 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
                 if type(total) is Array:
                     owned.add(edge)
         if not retain_graph:
-            node.kept = None  # last: what fails above with a TypeError finds it, see `flow`
+            node.kept = None  # last, because `flow` looks at it after a TypeError above
     return found
 
 
 def add_gradients(a, b):
-    """a + b as a new Array (or Variable)."""
+    """Returns a + b as a new Array (or Variable)."""
     if not isinstance(a, Array):
         return a + b
     device = device_of(a)
@@ -415,7 +420,7 @@ def add_gradients(a, b):
 
 
 def add_into(a, b):
-    """a += b for a sum that no other code holds."""
+    """Computes a += b for a sum that no other code holds."""
     entry = ADD.entry_in_place[a.dtype.index]
     if entry and b.is_flat and a.is_flat and b.dtype is a.dtype and a.size < SPLIT:
         entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
@@ -427,7 +432,7 @@ def add_into(a, b):
 
 
 def commit(leaves, taken=()):
-    """Adds gradients to `.grad`; no `.grad` shares memory with another or with `taken`."""
+    """Adds gradients to `.grad`. No `.grad` shares memory with another or with `taken`."""
     _write_grads(leaves, set(taken))
     for leaf in leaves:
         for hook in tuple((leaf.post_hooks or {}).values()):
@@ -436,14 +441,14 @@ def commit(leaves, taken=()):
 
 @uninterrupted
 def _write_grads(leaves, seen):
-    """Writes every `.grad`; after Ctrl-C either all of them are new or none is."""
+    """Writes every `.grad`. After Ctrl-C either all of them are new or none is."""
     seams.effects.grad(*leaves)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)
 
 
 def write_grad(leaf, g, seen):
-    """Stores or adds one gradient; `seen` holds the Storages already in use as a `.grad`."""
+    """Stores or adds one gradient. seen: the Storages that are in use as a `.grad` already."""
     before = leaf._grad
     if not isinstance(g, Array):
         storage = g.array.storage
@@ -469,7 +474,7 @@ def write_grad(leaf, g, seen):
 
 
 def run_hooks(hooks, g):
-    """Passes a gradient through hooks in order; each hook may replace the gradient."""
+    """Passes a gradient through hooks in order. Each hook may replace the gradient."""
     entrusted()
     grad = given = lent(g)
     for hook in tuple(hooks.values()):
@@ -478,7 +483,10 @@ def run_hooks(hooks, g):
 
 
 def replaced(kind, result, grad):
-    """The gradient that a function of the user returned, checked; the one before for None."""
+    """Checks and returns the gradient from a user's function; for None, the previous one.
+
+    kind: the kind of function, for errors.
+    """
     if result is None:
         return grad
     if not isinstance(result, Variable):

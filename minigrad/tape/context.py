@@ -1,4 +1,4 @@
-"""Context: what the forward of a custom Function hands to its backward."""
+"""Context: carries values from the forward of a custom Function to its backward."""
 
 from minigrad.errors import ArgumentTypeError, GradientError
 from minigrad.tape.promises import held_by
@@ -9,9 +9,9 @@ from minigrad.tape.variable import Variable
 class Context:
     """Carries values from forward to backward.
 
-    `save_for_backward` keeps Variables; other attributes are free for numbers and flags, which
-    count as constants. A second derivative raises if they hold arrays of floats that are no
-    arguments of forward.
+    `save_for_backward` keeps Variables. Other attributes may hold numbers and flags, which count as
+    constants. A second derivative raises if they hold arrays of floats other than arguments of
+    forward.
     """
 
     own = frozenset()  # the names of the attributes that every Context has
@@ -43,7 +43,7 @@ class Context:
         """Keeps Variables (or None) for backward: inputs, outputs or intermediates.
 
         Raises:
-            ArgumentTypeError: something else; numbers are kept as attributes, `ctx.n = n`.
+            ArgumentTypeError: a value is something else; keep a number by `ctx.n = n`.
         """
         for v in values:
             if v is not None and not isinstance(v, Variable):
@@ -59,9 +59,10 @@ class Context:
 
     @property
     def saved(self):
-        """The saved Variables, in backward, as a list in the order of `save_for_backward`.
+        """The saved Variables, as a list in the order of `save_for_backward`.
 
-        Raises GradientError anywhere else.
+        Raises:
+            GradientError: read outside backward.
         """
         if self._saved is None:
             raise GradientError(f"{self.name}: ctx.saved exists in backward only")
@@ -70,10 +71,10 @@ class Context:
     saved_tensors = saved
 
     def mark_dirty(self, *inputs):
-        """Declares that forward wrote in place to these inputs, which it also returns.
+        """Declares that forward wrote in place to these inputs, which it must also return.
 
-        A recorded call raises InPlaceError if forward writes to an input that takes a gradient, or
-        that it returns, without this; and if an input declared here is not returned.
+        A recorded call raises InPlaceError if forward does not return an input declared here. It
+        also does if forward writes to an undeclared input that takes a gradient or is returned.
         """
         self.__dict__["_dirty"] = inputs
 
@@ -82,7 +83,7 @@ class Context:
         self.__dict__["_non_differentiable"] = outputs
 
     def set_materialize_grads(self, value):
-        """Sets whether missing upstream gradients arrive as zeros (the default) or as None."""
+        """Sets whether backward gets zeros (the default) or None for missing upstream gradients."""
         self.materializes = bool(value)
 
 

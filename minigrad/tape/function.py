@@ -1,4 +1,4 @@
-"""Function: a custom operation with its own backward, checked at every border."""
+"""Function: a custom operation with its own backward. The engine checks all that it returns."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ from minigrad.tape.variable import Variable
 class Function:
     """A custom operation: subclass with static `forward(ctx, ...)` and `backward(ctx, *dys)`.
 
-    forward receives the arguments, runs unrecorded and returns one Variable or a tuple of them.
-    backward receives one upstream gradient per output and returns one gradient (or None) per
+    forward gets the arguments and returns one Variable or a tuple of them; its operations are not
+    recorded. backward gets one upstream gradient per output and returns one gradient (or None) per
     argument. Call the operation as `MyFunction.apply(x)` or `MyFunction()(x)`.
 
     Raises:
         ArgumentTypeError: forward or backward returned something else than Variables.
-        GradientError: backward returned another number of gradients than forward has arguments.
-        ShapeError, DTypeError, DeviceError: a gradient that does not fit its argument.
+        GradientError: backward did not return one gradient per argument of forward.
+        ShapeError, DTypeError, DeviceError: a gradient does not fit its argument.
 
     >>> import minigrad as mg
     >>> class Double(mg.Function):
@@ -58,7 +58,7 @@ class Function:
     def apply(cls, *args, **named):
         """Runs forward, and records the call if an argument requires gradients.
 
-        Arguments have no names here: backward returns one gradient for each, in their order.
+        Pass arguments by position: backward returns one gradient for each, in their order.
         """
         if named:
             promises.refuse_names(cls.__name__, named)
@@ -88,20 +88,20 @@ class Function:
 
 
 def once_differentiable(backward):
-    """Marks a backward that is not differentiable: a second derivative through it raises."""
+    """Marks a backward as not differentiable: a second derivative through it raises."""
     function("once_differentiable", "backward", backward).is_differentiable_once = True
     return backward
 
 
 def _record(cls, ctx, args, outputs, began):
-    """Output Variables with their nodes; began: the versions of the arguments before forward."""
+    """Returns the output Variables with their nodes. began: versions of the arguments before."""
     kept, versions, roles = [], [], []
     for v, array, version in ctx._to_save:
         role, k = _role(v, args, outputs, ctx._dirty)
-        if role == "input" and version != began[k]:  # saved after forward wrote to it
+        if role == "input" and version != began[k]:  # forward saved it after writing to it
             array, version = v.array, began[k]
         elif array is not None and array is not v.array:
-            version = array.version  # a copy's own
+            version = array.version  # the copy has a version of its own
         kept.append(array)
         versions.append(version)
         roles.append((role, k))
@@ -127,7 +127,7 @@ def _record(cls, ctx, args, outputs, began):
             results.append(y)
         else:
             array = y.array
-            if array.storage in held:  # two Variables show it: as a view, no write goes unnoticed
+            if array.storage in held:  # two Variables share it: a view notices writes
                 array = array.view(array.shape, array.strides)
             if type(array) is View:
                 array.made_at = array.version
@@ -146,10 +146,11 @@ def _record(cls, ctx, args, outputs, began):
 
 
 def _role(v, args, outputs, dirty):
-    """('input', k), ('output', k) or ('intermediate', 0) of a saved Variable.
+    """Returns the role of a saved Variable.
 
-    An argument that forward wrote to now holds an output. If it was passed twice, it counts as an
-    input, because backward could mean either.
+    It is ('input', k), ('output', k), ('intermediate', 0), or ('none', 0) for None. An argument
+    that forward wrote to now holds an output. If it was passed twice it counts as an input, because
+    backward could mean either.
     """
     if v is None:
         return "none", 0

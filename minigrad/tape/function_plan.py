@@ -15,7 +15,7 @@ from minigrad.tape.versions import entrusted, lent
 
 
 class Pack:
-    """Gradients of several outputs on their way to the one node that made them."""
+    """Collects the gradients of several outputs for the one node that made these."""
 
     def __init__(self, parts):
         self.parts = parts
@@ -28,7 +28,7 @@ class Pack:
 
 
 class SelectPlan(Plan):
-    """One output of a Function with several."""
+    """The plan of one output of a Function with several outputs."""
 
     input_names = ("outputs",)
     saved_names = ()
@@ -53,26 +53,26 @@ class FunctionPlan(Plan):
 
     @property
     def saved_names(self):
-        """Names of the saved values by their role: input0, output0, ..."""
+        """The names of the saved values, by role: input0, output0, ..."""
         return tuple(
             f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(self.roles)
         )
 
     @property
     def input_names(self):
-        """input0, input1, ..."""
+        """The names of the inputs: input0, input1, ..."""
         return tuple(f"input{k}" for k in range(len(self.wanted)))
 
     def backward(self, node, dy):
-        """First order."""
+        """Computes Arrays, for first-order gradients."""
         saved = [None if k is None else Variable(k) for k in node.kept]
         grads = seams.effects.function_backward(self, self._unpacked(dy), saved)
         checked = [self._checked(k, g) for k, g in enumerate(grads)]
-        # the result may be a saved value or shared, so it must not be written
+        # nobody may write the result: it may be a saved value, or shared
         return [None if g is None else device_of(g.array).share(g.array) for g in checked]
 
     def backward_graph(self, node, dy):
-        """Gradients with a graph; those that cannot be differentiated carry an error node."""
+        """Computes gradients with a graph. Those without a derivative get a node that raises."""
         saved = []
         for value, (kind, k) in zip(node.kept, self.roles, strict=True):
             if value is None:
@@ -143,7 +143,7 @@ class FunctionPlan(Plan):
         return dys
 
     def called(self, dys, saved):
-        """The result of backward as a tuple with one gradient per argument."""
+        """Calls backward; returns a tuple of one gradient per argument."""
         ctx = self.ctx
         entrusted()
         object.__setattr__(ctx, "_saved", saved)
@@ -198,7 +198,7 @@ class FunctionPlan(Plan):
 
 
 class ErrorPlan(Plan):
-    """The plan of a node that cannot be differentiated; backward raises the reason."""
+    """The plan of a node that cannot be differentiated: backward raises the reason."""
 
     input_names = saved_names = ()
 
@@ -206,19 +206,19 @@ class ErrorPlan(Plan):
         self.name, self.message, self.fix = "error", message, fix
 
     def backward(self, node, dy):
-        """Raises."""
+        """Raises the reason."""
         raise GradientError(self.message, fix=self.fix)
 
     backward_graph = backward
 
 
 def poisoned(array: Array, message, fix, edges):
-    """A Variable whose backward raises; edges: what it may depend on."""
+    """Returns a Variable whose backward raises. edges: the nodes that it may depend on."""
     return Variable(array, Node(ErrorPlan(message, fix), edges), True)
 
 
 def _makers(dy):
-    """The edges of an upstream gradient, or of all gradients in a Pack."""
+    """Returns the edges of an upstream gradient, or of all gradients in a Pack."""
     if isinstance(dy, Pack):
         return [edge for part in dy.parts.values() for g in part for edge in _makers(g)]
     return [dy.node or dy] if dy.requires_grad else []

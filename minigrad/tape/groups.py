@@ -1,8 +1,8 @@
 """ParameterGroup: one flat gradient buffer for many parameters.
 
 Each parameter's `.grad` is a view of the buffer, so clipping and all-reduce touch memory once. The
-parameters keep separate Storages: a write to one changes no other's version. A parameter belongs to
-at most one group, made by the first manager or optimizer that receives the parameter.
+parameters keep separate Storages, so a write to one does not change the versions of the others. A
+parameter belongs to at most one group, made by the first manager or optimizer that gets it.
 """
 
 import weakref
@@ -23,7 +23,7 @@ ALIGN = 16  # elements: every slice starts on a cache line of float32
 class ParameterGroup:
     """Parameters of one dtype on one device, and the flat buffer of their gradients.
 
-    A parameter is reached if its `.grad` is not None; the slice of any other is undefined.
+    The slice of a parameter is valid only if its `.grad` is not None.
     """
 
     def __init__(self, parameters):
@@ -35,7 +35,7 @@ class ParameterGroup:
 
     @property
     def parameters(self):
-        """The members that are still alive, in order."""
+        """The living members, in order."""
         return [p for p in (member() for member in self._members) if p is not None]
 
     @uninterrupted
@@ -69,9 +69,9 @@ class ParameterGroup:
 
     @uninterrupted
     def destination(self, parameter):
-        """The slice into which this pass may write a gradient directly; None if it accumulates.
+        """Returns the slice to write a gradient to directly, or None if gradients accumulate.
 
-        A pass receives each slice only once: a second gradient is added from other memory.
+        A pass gets each slice only once; it adds a second gradient from other memory.
         """
         index = parameter.group[1]
         claim, running = self._claims.get(index), state.backward_pass
@@ -105,7 +105,7 @@ class ParameterGroup:
 
 @uninterrupted
 def join(parameters, group_of=None):
-    """Puts parameters without a group into one per dtype and device; returns those groups.
+    """Puts parameters without a group into groups by dtype and device; returns these groups.
 
     Args:
         parameters: leaves that require gradients.
@@ -131,7 +131,7 @@ def join(parameters, group_of=None):
 
 @uninterrupted
 def regroup(parameters):
-    """Moves parameters whose dtype or device has changed from their groups to new ones.
+    """Moves parameters whose dtype or device has changed to new groups.
 
     Their `.grad` must be None. Parameters without a group stay without one.
     """

@@ -7,7 +7,7 @@ from minigrad.tape.writes import hooked
 
 
 class Handle:
-    """Removes a hook: `handle.remove()`. is_lasting: on a Module or a leaf, not on one graph."""
+    """Removes a hook: `handle.remove()`. is_lasting: whether the hook outlives a graph."""
 
     def __init__(self, hooks, key, is_lasting=True):
         self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
@@ -27,9 +27,10 @@ class Handle:
 
 
 def register_hook(x, hook):
-    """Calls hook(grad) when this gradient is complete, before it is used; returns a handle.
+    """Registers hook(grad), to run when this gradient is complete, before its use.
 
     A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
+    Returns a handle, which removes the hook.
     """
     function("register_hook", "the hook", hook)
     if not x.requires_grad:
@@ -41,7 +42,7 @@ def register_hook(x, hook):
 
 
 def register_post_accumulate_hook(x, hook):
-    """Calls hook(leaf) after each update of the leaf's `.grad`; returns a handle."""
+    """Registers hook(leaf), to run after each update of the leaf's `.grad`. Returns a handle."""
     function("register_post_accumulate_hook", "the hook", hook)
     if x.node is not None or not x.requires_grad:
         raise GradientError(

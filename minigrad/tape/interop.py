@@ -1,4 +1,4 @@
-"""Variables in Python, NumPy and the libraries that support DLPack."""
+"""Connects Variables to Python's protocols, NumPy, and libraries that support DLPack."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 
-FUNCTIONS: set = set()  # names of the functions in minigrad's table; not all are methods
-NUMPYS = {  # {NumPy's name of a function: its name here}
+FUNCTIONS: set = set()  # names of all functions in minigrad's table, methods or not
+NUMPYS = {  # {NumPy's name of a function: minigrad's name}
     "absolute": "abs", "fabs": "abs", "arctan2": "atan2", "divide": "div", "multiply": "mul",
     "negative": "neg", "power": "pow", "rint": "round", "subtract": "sub",
 }  # fmt: skip
@@ -34,17 +34,17 @@ REFLECTED = {  # {NumPy's name of an operator: the method of x for `array operat
 
 
 def numpy(x, writable=False):
-    """A NumPy view, read-only so that no write goes unnoticed. The view keeps the memory alive.
+    """Returns a NumPy view of the values. It is read-only, so that no write goes unnoticed.
 
-    (...) -> (...), of the dtype and the strides of the Variable; whether it requires gradients does
-    not matter.
+    (...) -> (...), of the Variable's dtype and strides. The view keeps the memory alive. The
+    Variable may require gradients; the view has no graph.
 
     Args:
-        writable: allow writes through the view. This counts as one write now. Autograd cannot see
+        writable: allow writes through the view. The call counts as one write. Autograd cannot see
             later writes, so from now on it copies this Variable's values whenever it saves them.
 
     Raises:
-        DeviceError: the Variable is not on the CPU: x.to("cpu").numpy() copies it.
+        DeviceError: the Variable is not on the CPU. x.to("cpu").numpy() copies it.
         InPlaceError: writable=True for a broadcast view, or for a leaf that requires gradients.
     """
     writable = flag("numpy", "writable", writable)
@@ -77,7 +77,7 @@ def leave_graph(x):
 
 
 def as_ndarray(x, dtype=None, copy=None):
-    """The values as a NumPy array; raises if the Variable requires gradients."""
+    """Returns the values as a NumPy array. Raises if the Variable requires gradients."""
     if x._requires_grad:
         raise GradientError(
             "NumPy cannot carry a graph: this Variable requires gradients",
@@ -97,7 +97,7 @@ def as_ndarray(x, dtype=None, copy=None):
 
 
 def array_ufunc(x, ufunc, method, *inputs, **more):
-    """`array + x` calls x's reflected operator; other ufuncs of NumPy raise: they keep no graph."""
+    """Runs `array + x` and the like by x's reflected operator. Other ufuncs raise."""
     name, is_call = ufunc.__name__, method == "__call__" and not more
     reflected = REFLECTED.get(name) if is_call and len(inputs) == 2 else None
     if reflected and inputs[1] is x:
@@ -118,10 +118,10 @@ def array_ufunc(x, ufunc, method, *inputs, **more):
 
 
 class ArrayUfunc:
-    """`array_ufunc`, which NumPy finds in the class; on a Variable it is None.
+    """A descriptor: `array_ufunc` on the class, where NumPy looks, and None on a Variable.
 
-    np.ma alone asks the object: None has `masked + x` call x's reflected operator at once, while
-    NumPy's functions for masked arrays know no graph.
+    Only np.ma looks at the object. For None, `masked + x` calls x's reflected operator at once.
+    Otherwise NumPy's functions for masked arrays would run, which keep no graph.
     """
 
     def __get__(self, x, kind=None):
@@ -129,14 +129,14 @@ class ArrayUfunc:
 
 
 def array_function(x, function, types, args, kwargs):
-    """Runs a function of NumPy on the values; raises if a Variable requires gradients."""
+    """Runs a function of NumPy on the values. Raises if a Variable requires gradients."""
     name = function.__name__
     named = {k: _plain(name, v) for k, v in kwargs.items()}
     return function(*[_plain(name, x) for x in args], **named)
 
 
 def dlpack(x, **kwargs):
-    """A DLPack capsule of the memory, through which other libraries may write."""
+    """Returns a DLPack capsule of the memory. Other libraries may write through it."""
     if x._requires_grad:
         raise GradientError(
             "DLPack cannot carry a graph: this Variable requires gradients",
@@ -150,14 +150,14 @@ def dlpack(x, **kwargs):
 
 
 def dlpack_device(x):
-    """DLPack's (kind, number) of the device."""
+    """Returns DLPack's (kind, number) of the device."""
     if x.array.device != "cpu":
         return device_named(x.array.device).dlpack_device()
     return (1, 0)  # kDLCPU
 
 
 def cuda_array_interface(x):
-    """The dict by which other libraries find memory on a GPU."""
+    """Returns the dict that tells other libraries about memory on a GPU."""
     device = device_named(x.array.device)
     export = getattr(device, "cuda_array_interface", None)
     if export is None:
@@ -167,7 +167,7 @@ def cuda_array_interface(x):
 
 
 def item(x):
-    """The only element, as a Python number: float, int or bool.  One element -> a number.
+    """Returns the only element as a Python number: float, int or bool.
 
     Raises:
         ShapeError: there are several elements, or none.
@@ -180,7 +180,7 @@ def item(x):
 
 
 def tolist(x):
-    """The elements as nested lists of Python numbers, a plain number for shape ().
+    """Returns the elements as nested lists of Python numbers, or a number for shape ().
 
     (m, n) -> m lists of n numbers.
     """
@@ -189,14 +189,14 @@ def tolist(x):
 
 
 def as_index(x):
-    """The only element of an integer Variable."""
+    """Returns the only element of an integer Variable."""
     if x.dtype.kind != "i" or x.size != 1:
         raise ArgumentTypeError("an index: wanted one integer", f"{x.dtype}{list(x.shape)}")
     return x.item()
 
 
 def truth(x):
-    """Whether the only element is not 0."""
+    """Returns whether the only element is not 0."""
     if x.size != 1:
         raise ArgumentError(
             "the truth of an array: wanted one element",
@@ -207,14 +207,14 @@ def truth(x):
 
 
 def length(x):
-    """The size of the first axis."""
+    """Returns the size of the first axis."""
     if not x.shape:
         raise ArgumentTypeError("len() of a Variable without axes")
     return x.shape[0]
 
 
 def formatted(x, form):
-    """The only element as text, in a format."""
+    """Formats the only element."""
     if not form:
         return str(x)
     if x.size != 1:
@@ -227,7 +227,7 @@ def formatted(x, form):
 
 
 def deep_copy(x, memo):
-    """A leaf with copies of the values and of `.grad`."""
+    """Returns a leaf with copies of the values and of `.grad`."""
     if x.node is not None:
         raise GradientError(
             "copy.deepcopy: wanted a leaf: a copy cannot have part of a graph",
@@ -246,7 +246,7 @@ def deep_copy(x, memo):
 
 
 def refuse_pickle(x, protocol):
-    """Raises: memory of the engine cannot be pickled."""
+    """Raises ArgumentTypeError: memory of the engine cannot be pickled."""
     raise ArgumentTypeError(
         f"pickle: a {type(x).__name__} holds memory of the engine",
         fix="pickle or np.save x.detach().numpy(), and restore it with mg.variable",
@@ -254,8 +254,8 @@ def refuse_pickle(x, protocol):
 
 
 def _plain(name, x):
-    """An argument of NumPy's function `name`, with arrays instead of Variables."""
-    if isinstance(getattr(x, "array", None), Array):  # a Variable; others have requires_grad
+    """Replaces Variables with arrays in an argument of NumPy's function `name`."""
+    if isinstance(getattr(x, "array", None), Array):  # ours: other libraries have requires_grad
         if x._requires_grad:
             raise GradientError(
                 f"np.{name} cannot carry a graph: this requires gradients",

@@ -1,4 +1,4 @@
-"""GradManager: which parameters are differentiated, and when (after MegEngine's)."""
+"""GradManager: decides which parameters to differentiate, and when (after MegEngine's)."""
 
 import copy
 import weakref
@@ -26,7 +26,7 @@ from minigrad.tape.writes import written
 
 
 class Span:
-    """The nodes made between record and release: held weakly, freed together."""
+    """The nodes made between record and release. It holds them weakly and frees them together."""
 
     __slots__ = ("_nodes",)
 
@@ -38,11 +38,11 @@ class Span:
         self._nodes.append(weakref.ref(node))
 
     def holds(self, node):
-        """Whether the node was made in this span."""
+        """Returns whether the node was made in this span."""
         return any(ref() is node for ref in reversed(self._nodes))
 
     def drop(self):
-        """Frees the values that its nodes still keep."""
+        """Frees the values that the nodes still keep."""
         for ref in self._nodes:
             node = ref()
             if node is not None and node.kept is not None:
@@ -57,10 +57,11 @@ class GradManager:
     an inner span belong to the outer span as well.
 
     Args:
-        parameters: passed to `attach`; by default nothing is attached yet.
+        parameters: passed to `attach`; by default none are attached.
         callbacks: passed to `attach`.
-        keep_empty_grad: whether attached parameters that a loss does not reach get zeros (True) or
-            keep None. An optimizer skips None; with momentum it moves parameters that have zeros.
+        keep_empty_grad: whether `.grad` becomes zeros (True) or stays None for attached parameters
+            that a loss does not reach. An optimizer skips None, but momentum moves a parameter
+            whose gradient is zeros.
 
     >>> import minigrad as mg
     >>> w = mg.variable([3.0])
@@ -82,7 +83,7 @@ class GradManager:
 
     @property
     def keep_empty_grad(self):
-        """Whether attached parameters that a loss does not reach get zeros. Can be set."""
+        """Whether attached parameters that a loss does not reach get zeros. Assignable."""
         return self._keep_empty_grad
 
     @keep_empty_grad.setter
@@ -103,14 +104,14 @@ class GradManager:
         Plain leaves start to require gradients; a frozen Parameter stays frozen and is skipped.
 
         Args:
-            parameters: a Variable or several in an order: no set, and no iterator that is used up.
+            parameters: a Variable or an ordered iterable of them; not a set or a used iterator.
             callbacks: functions (parameter, grad) -> grad or None. Each backward calls them for
                 every reached parameter with the gradient of this pass, before adding it to `.grad`.
-                A callback with `whole_group = True` is called once per group: (group, flat).
+                A callback with `whole_group = True` is called once per group, as (group, flat).
 
         Raises:
-            DTypeError: a parameter of ints or bools.
-            GradientError: the output of an operation; only leaves can be attached.
+            DTypeError: a parameter has ints or bools.
+            GradientError: a parameter is the output of an operation; only leaves can be attached.
         """
         parameters = [parameters] if isinstance(parameters, Variable) else parameters
         callbacks = [callbacks] if callable(callbacks) else callbacks
@@ -173,7 +174,7 @@ class GradManager:
         """Begins a span; `with gm:` begins one and ends it. Returns the manager.
 
         Raises:
-            GradientError: it records already.
+            GradientError: the manager records already.
         """
         if self._span is not None:
             raise GradientError("this GradManager is recording already", fix="release() it first")
@@ -248,7 +249,7 @@ class GradManager:
         commit(self._called_back(wanted), [d.array.storage for d in dys])
 
     def _called_back(self, found):
-        """The gradients after the callbacks of parameters and groups."""
+        """Passes gradients through the callbacks of parameters, then of groups; returns them."""
         whole = []
         for p in list(found):
             for callback in self._attached[id(p)][1]:
@@ -264,7 +265,10 @@ class GradManager:
         return found
 
     def _call_whole(self, callback, found):
-        """One call per group, with the gradients of this pass in a flat buffer, zeros elsewhere."""
+        """Calls a whole_group callback once per group, with a flat buffer of gradients.
+
+        Parameters that this pass did not reach have zeros there.
+        """
         groups = {}
         for p in found:
             groups.setdefault(id(p.group[0]), p.group[0])

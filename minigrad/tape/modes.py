@@ -1,8 +1,8 @@
 """Modes of a thread: recording, inference, and observers.
 
-An operation reads all modes from one number, `state.path`: RECORD and NO_GRAD take the fast path,
-SPAN also adds the node to the open spans, INFERENCE gives results a class of their own, SLOW means
-that an observer (a timeline, a debugger, a seam) has to see every op.
+An operation reads all modes from one number, `state.path`. RECORD and NO_GRAD take the fast path.
+SPAN also adds the node to the open spans. INFERENCE gives results a class of their own. SLOW means
+that an observer (a timeline, a debugger, a seam) must see every op.
 """
 
 import threading
@@ -13,7 +13,7 @@ from minigrad.memory.blocks import Block
 from minigrad.memory.interrupts import uninterrupted
 
 RECORD, NO_GRAD, SLOW, SPAN, INFERENCE = 0, 1, 2, 3, 4
-ANNOUNCED = (SLOW, INFERENCE)  # where the slow path passes results on to `watching.announce`
+ANNOUNCED = (SLOW, INFERENCE)  # the slow path passes their results to `watching.announce`
 
 
 class State(threading.local):
@@ -29,7 +29,7 @@ class State(threading.local):
     observers: tuple[Any, ...] = ()
     # called with (op name, output Variable, inputs) after each op
     op_observers: tuple[Any, ...] = ()
-    asked: Any = None  # collects (op, arguments, attributes) of calls while they are observed
+    asked: Any = None  # if a list, collects (op, arguments, attributes) of each call
     backward_pass: Any = None  # the running backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
@@ -66,7 +66,7 @@ def watch(delta):
 
 
 class Mode(Block):
-    """A mode as a `with` block or a decorator (also of generators); restores the previous mode."""
+    """Sets a mode in a `with` block or a decorated function; restores the previous one after it."""
 
     _setting = "mode"
 
@@ -106,7 +106,7 @@ class enable_grad(Mode):
 
 
 class inference(Mode):
-    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only."""
+    """Like `no_grad`, for evaluation only: a recorded op that uses a result later raises."""
 
     def _set(self):
         state.recording, state.is_inference = False, True
@@ -114,5 +114,5 @@ class inference(Mode):
 
 @teaching
 def is_recording():
-    """Whether ops of this thread are recorded now."""
+    """Returns whether ops of this thread are recorded now."""
     return state.recording

@@ -1,8 +1,8 @@
 """Node: one operation of the graph.
 
-Outputs own the graph: a Variable holds its node, and a node holds edges to its inputs and the
-Arrays that it saved, but never a Variable that an op made. Dropping the output therefore frees the
-whole graph behind it at once, without the garbage collector.
+Outputs own the graph. A Variable holds its node. A node holds edges to its inputs and the Arrays
+that it saved, but never a Variable that an op made. So dropping the output frees the whole graph
+behind it at once, without the garbage collector.
 """
 
 import gc
@@ -17,7 +17,7 @@ next_serial = itertools.count(1).__next__
 
 
 class _Ours(dict):
-    """Filename -> whether the file belongs to minigrad; a cache, because every op looks it up."""
+    """A cache {filename: whether the file belongs to minigrad}, because every op looks it up."""
 
     def __missing__(self, filename):
         found = self[filename] = is_ours(filename)
@@ -28,9 +28,9 @@ OURS = _Ours()
 
 
 def user_place():
-    """(code, instruction) of the user's call; `place_line` decodes it to a line on request.
+    """Returns (code, instruction) of the user's call, which `place_line` turns into a line.
 
-    The frame itself is not kept, because it would keep every local variable alive.
+    It does not keep the frame, which would keep every local variable alive.
     """
     frame = sys._getframe(1)
     while OURS[frame.f_code.co_filename] and frame.f_back is not None:
@@ -39,7 +39,7 @@ def user_place():
 
 
 def place_line(place):
-    """`file:line  text` of a place, or an empty string."""
+    """Returns `file:line  text` of a place, or an empty string."""
     if place is None or place[0] is None:
         return ""
     code, instruction = place
@@ -50,32 +50,33 @@ def place_line(place):
 
 
 class Plan:
-    """How the nodes of an op compute gradients; it has `name`, `saved_names` and `input_names`.
+    """Computes the gradients of an op's nodes; has `name`, `saved_names` and `input_names`.
 
-    `backward(node, dy)` computes Arrays from an Array, `backward_graph(node, dy)` Variables with a
-    graph of their own: one for each input, or None. An op that reads a part of its only input may
-    have `add_to(node, dy, total)`, which adds the gradient to a sum in place.
+    backward(node, dy) computes Arrays from an Array. backward_graph(node, dy) computes Variables
+    with a graph of their own. Both return one gradient, or None, for each input. An op that reads a
+    part of its only input may have add_to(node, dy, total), which adds the gradient to a sum in
+    place.
     """
 
     add_to: Any = None
 
     def narrowed(self, edges, live):
-        """The plan that leaves out the gradients of edges that are not in `live`, if it has one."""
+        """Returns a plan without the gradients of edges outside `live`, or itself."""
         return self
 
     def of_route(self):
-        """The plan of the nodes that one route makes, if it has one."""
+        """Returns a plan for the nodes that one route makes, or itself."""
         return self
 
 
 class Node:
     """One recorded operation.
 
-    plan: computes the gradients and names the op; edges: for each input the Node that made it, the
-    leaf Variable, or None if the input needs no gradient; kept: the saved values (None once freed);
-    versions: their versions when saved; wanted: for each input the (shape, dtype) of its gradient,
-    or None if all equal the output's; attributes: the call's other arguments; serial: greater than
-    the serials of the inputs.
+    plan: computes the gradients and names the op. edges: for each input the Node that made it, the
+    leaf Variable, or None if the input needs no gradient. kept: the saved values, None once freed.
+    versions: the versions of the saved values. wanted: for each input the (shape, dtype) of its
+    gradient, or None if all equal the output's. attributes: the call's other arguments. serial: a
+    number, greater than those of the inputs.
     """
 
     __slots__ = (
@@ -108,12 +109,12 @@ class Node:
 
     @property
     def inputs(self):
-        """For each input the Node that made it, the leaf Variable, or None."""
+        """A tuple: for each input the Node that made it, the leaf Variable, or None."""
         return self.edges
 
     @property
     def saved(self):
-        """The values saved for backward, by name; empty once freed."""
+        """A dict of the values saved for backward, by name; empty once freed."""
         return (
             {} if self.kept is None else dict(zip(self.plan.saved_names, self.kept, strict=False))
         )
@@ -129,17 +130,17 @@ class Node:
         return place_line((self.code, self.instruction))
 
     def edge_of(self, name):
-        """The edge of the input with this name in the op's signature, or None."""
+        """Returns the edge of the input with this name in the op's signature, or None."""
         names = self.plan.input_names
         return self.edges[names.index(name)] if name in names else None
 
     @property
     def saved_bytes(self):
-        """Bytes of the saved Arrays."""
+        """Returns the bytes of the saved Arrays."""
         return sum(a.nbytes for a in self.kept or () if isinstance(a, Array))
 
     def free(self):
-        """Drops the saved values: backward through this node raises from now on."""
+        """Drops the saved values. Backward through this node raises from now on."""
         self.kept = None
 
     def __repr__(self):
@@ -147,14 +148,14 @@ class Node:
 
 
 def live_nodes():
-    """The live nodes, oldest first. Slow: walks all objects of the process."""
+    """Returns the live nodes, oldest first. It is slow: it walks all objects of the process."""
     found = [o for o in gc.get_objects() if type(o) is Node]
     found.sort(key=lambda n: n.serial)
     return found
 
 
 def saved_bytes(nodes):
-    """Bytes of the values saved by nodes, each Storage counted once."""
+    """Returns the bytes of the values that nodes saved; each Storage counts once."""
     seen, total = set(), 0
     for node in nodes:
         for a in node.kept or ():

@@ -1,4 +1,4 @@
-"""What the memory monitor learns from the graph: running op, live nodes, holders of a buffer."""
+"""Reports to the memory monitor on the graph: running op, live nodes, holders of a buffer."""
 
 import gc
 
@@ -11,7 +11,7 @@ from minigrad.tape.variable import Variable
 
 
 def run_as(name, function, /, *args, **kwargs):
-    """Runs a function that makes or writes Variables; observers see it under a name."""
+    """Runs a function that makes or writes Variables. Observers see it under `name`."""
     before = modes.state.running
     modes.state.running = (name, user_place())
     try:
@@ -21,7 +21,7 @@ def run_as(name, function, /, *args, **kwargs):
 
 
 def check_as(name, function, /, *args):
-    """Runs a check of elements; while a step is traced, records it as an instruction `name`."""
+    """Runs a check of elements. A trace records it as an instruction `name`."""
     return run_as(name, function, *args) if seams.effects.is_tracing else function(*args)
 
 
@@ -29,24 +29,24 @@ class GraphProbe(Probe):
     """Reports on the graph of all threads and on the running op of this thread."""
 
     def running_op(self):
-        """(name of the running op, user's line)."""
+        """Returns (name of the running op, user's line)."""
         name, place = modes.state.running
         return name, place_line(place) if place else ""
 
     def live_nodes(self):
-        """The live nodes, oldest first."""
+        """Returns the live nodes, oldest first."""
         return live_nodes()
 
     def saved_bytes(self, nodes):
-        """Bytes of the values saved by nodes, each Storage counted once."""
+        """Returns the bytes of the values that nodes saved; each Storage counts once."""
         return saved_bytes(nodes)
 
     def describe_nodes(self, nodes):
-        """Op, line and saved bytes of each node."""
+        """Returns the op, line and saved bytes of each node, as texts."""
         return [f"{n.op}, {n.saved_bytes:,} bytes saved, made at {n.line}" for n in nodes]
 
     def name_holders(self, buffers):
-        """Bytes and holders of each buffer: Variables, gradients, and nodes that saved it."""
+        """Returns the bytes and holders of each buffer (Variables, gradients, nodes), as texts."""
         wanted = {id(b): [] for b in buffers}
 
         def note(array, text):

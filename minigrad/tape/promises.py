@@ -1,4 +1,4 @@
-"""What a custom Function promises, and the errors where one breaks it."""
+"""Checks what a custom Function promises, and raises the error for a broken promise."""
 
 import inspect
 
@@ -11,11 +11,11 @@ from minigrad.tape.variable import Variable, written_line
 
 
 def held_by(value):
-    """A value, and what tuples, lists and dicts in it hold, at any depth."""
+    """Returns a value and all that tuples, lists and dicts in it hold, at any depth."""
     found, stack = {}, [value]
     while stack:
         x = stack.pop()
-        if id(x) not in found:  # a list may hold itself
+        if id(x) not in found:  # a list may contain itself
             found[id(x)] = x
             if isinstance(x, (tuple, list)):
                 stack += x
@@ -25,9 +25,10 @@ def held_by(value):
 
 
 def hidden_intermediate(ctx, args):
-    """The name of an attribute of ctx that holds floats in arrays, and is no argument; or None.
+    """Returns the name of an attribute of ctx that holds an array of floats, or None.
 
-    forward may have computed them of its arguments, so their own gradient is not known.
+    Arguments of forward do not count. forward may have computed other arrays from its arguments, so
+    their own gradients are unknown.
     """
     given = {id(a) for a in args}
     for name, value in vars(ctx).items():
@@ -39,7 +40,7 @@ def hidden_intermediate(ctx, args):
 
 
 def check_class(cls):
-    """Raises ArgumentTypeError if forward or backward is written as a method of an object."""
+    """Raises ArgumentTypeError if forward or backward takes `self`."""
     for name in ("forward", "backward"):
         code = getattr(vars(cls).get(name), "__code__", None)
         if code is not None and code.co_varnames[:2] == ("self", "ctx"):
@@ -51,7 +52,7 @@ def check_class(cls):
 
 
 def refuse_arguments(name, args):
-    """Raises ArgumentTypeError for `MyFunction(x)`."""
+    """Raises the ArgumentTypeError for `MyFunction(x)`."""
     raise ArgumentTypeError(
         f"{name}: making the Function takes no arguments",
         f"{len(args)}",
@@ -60,7 +61,7 @@ def refuse_arguments(name, args):
 
 
 def refuse_names(name, named):
-    """Raises ArgumentTypeError for arguments by name."""
+    """Raises the ArgumentTypeError for arguments passed by name."""
     raise ArgumentTypeError(
         f"{name}.apply: wanted arguments without names, as backward returns one gradient for "
         "each, in their order",
@@ -70,7 +71,7 @@ def refuse_names(name, named):
 
 
 def check_method(cls, name, arguments):
-    """Raises ArgumentTypeError for a Function without forward, or without backward."""
+    """Raises ArgumentTypeError if a Function lacks forward or backward. name: the method."""
     if not hasattr(cls, name):
         raise ArgumentTypeError(
             f"{cls.__name__}: wanted a static method {name}",
@@ -106,9 +107,9 @@ def check_outputs(name, outputs):
 
 
 def check_writes(name, dirty, args, outputs, written):
-    """Raises if autograd cannot record what forward wrote to its arguments.
+    """Raises if autograd cannot record the writes of forward to its arguments.
 
-    dirty: what mark_dirty was given; written: the arguments that changed.
+    dirty: the arguments of mark_dirty. written: the arguments that changed.
     """
     for x in dirty:
         if not any(x is a for a in args):

@@ -1,4 +1,4 @@
-"""What a node saves for backward, and how it is read again where backward builds a graph."""
+"""Saves values for backward, and restores them as Variables when backward builds a graph."""
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
@@ -8,19 +8,19 @@ from minigrad.tape.variable import Variable
 
 
 def protected(array):
-    """The Array to save: itself, or a copy if untracked or permitted writes may change it."""
+    """Returns the Array to save: a copy if untracked or permitted writes may change it."""
     if array.buffer.is_foreign:
         return device_of(array).convert(array, array.dtype)
     return device_of(array).share(array) if state.saving_copies else array
 
 
 class SavedPlan(Plan):
-    """A leaf as it was when it was saved: its gradient is the leaf's."""
+    """The plan of a leaf's saved value: its gradient is the gradient of the leaf."""
 
     name, input_names, saved_names = "saved", ("leaf",), ()
 
     def backward(self, node, dy):
-        """The gradient itself."""
+        """Returns the gradient itself."""
         return (dy,)
 
     backward_graph = backward
@@ -30,7 +30,7 @@ SAVED = SavedPlan()
 
 
 def saved_variable(node, k, value):
-    """A saved value as the Variable that it was, input k or (k < 0) the output, with its edge."""
+    """Returns a saved value as a Variable with its edge. k: the input, or < 0 for the output."""
     if not isinstance(value, Array):
         return value
     if k < 0:
@@ -40,5 +40,5 @@ def saved_variable(node, k, value):
         return Variable(value)
     if type(edge) is Node:
         return Variable(value, edge, True)
-    # a copy was saved, or the leaf got another Array: its bytes may be others by now
+    # the leaf may differ by now: a copy was saved, or the leaf got another Array
     return edge if edge.array is value else Variable(value, Node(SAVED, (edge,)), True)

@@ -32,7 +32,8 @@ from minigrad.tape.node import place_line
 class Variable(Flows):
     """A value that flows through operations and remembers how it was made.
 
-    Made by `mg.variable(data)`, by `mg.zeros` and the like, and by operations; not called directly.
+    `mg.variable(data)`, functions such as `mg.zeros`, and operations make Variables. Do not call
+    the class.
     """
 
     __slots__ = (
@@ -60,7 +61,7 @@ class Variable(Flows):
             array.shown_by(self)
 
     def __getattr__(self, attribute: str) -> Any:
-        # ops leave unset the attributes that start as None: fewer stores per op
+        # an op does not set attributes that start as None, which saves stores
         if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
             return None
         hint = None
@@ -93,7 +94,7 @@ class Variable(Flows):
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
-    # protocols of Python, NumPy and other libraries
+    # protocols of Python, NumPy and other libraries:
     numpy, item, tolist = interop.numpy, interop.item, interop.tolist
     __array_priority__ = 1000
     __array__ = interop.as_ndarray
@@ -146,7 +147,7 @@ class Variable(Flows):
 
     @property
     def requires_grad(self):
-        """Whether backward computes a gradient for this Variable. Can be set on leaves."""
+        """Whether backward computes a gradient for this Variable. Assignable on leaves."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -179,7 +180,7 @@ class Variable(Flows):
     def grad(self):
         """The accumulated gradient of a leaf, or None. Assignment checks and copies a value.
 
-        backward() sets it on leaves alone: reading it elsewhere warns, once per place.
+        backward() sets it only on leaves. Reading it elsewhere warns, once per line.
         """
         seams.effects.grad(self)
         if self.node is not None and self._grad is None:
@@ -213,7 +214,7 @@ class Variable(Flows):
         self._grad = Variable(device_of(value.array).convert(value.array, value.dtype))
 
     def detach(self):
-        """A Variable of the same Storage and version counter that requires no gradient."""
+        """Returns a Variable of the same Storage and version counter, without gradients."""
         return Variable(self.array)
 
     # -- gradients -----------------------------------------------------------------------------
@@ -252,18 +253,18 @@ class Variable(Flows):
         return f"Variable({', '.join(parts)})"
 
     def describe(self):
-        """One line for error messages."""
+        """Returns one line for error messages."""
         name = f" '{self.name}'" if self.name else ""
         return f"{self.dtype}{list(self.shape)}{name}"
 
 
 def written_line(array: Array):
-    """The user's line that last wrote in place to the array's Storage, or an empty string."""
+    """Returns the user's line that last wrote in place to the Storage, or an empty string."""
     return place_line(getattr(array.storage, "written_at", None))
 
 
 def filled(near, value, shape=None, dtype=None):
-    """A new Array of one value, by default of another Array's shape and dtype; on its device."""
+    """Makes an Array of one value on the device of `near`, by default of its shape and dtype."""
     device = device_of(near)
     out = device.empty(near.shape if shape is None else shape, dtype or near.dtype)
     device.fill(out, value)

@@ -42,7 +42,7 @@ def raise_modified(node, value, version):
 def entrusted():
     """Notes that user code runs, which may write to saved values.
 
-    From then on, the running backward pass checks each node again when it reaches the node.
+    From now on, the running backward pass checks each node again when it reaches the node.
     """
     running = state.backward_pass
     if running is not None:
@@ -50,7 +50,7 @@ def entrusted():
 
 
 def lent(g):
-    """A gradient (an Array or a Variable) for user code, which may write to it.
+    """Returns a gradient (an Array or a Variable) as a Variable that user code may write to.
 
     Other edges may share the gradient, so a write makes a copy that only user code sees.
     """
@@ -64,9 +64,9 @@ def lent(g):
 
 
 def _twin(array):
-    """An Array with the same values, copied at the first write to either.
+    """Returns an Array with the same values, copied at the first write to either.
 
-    One that is broadcast is copied now: only a copy has an element to write at each place.
+    It copies a broadcast Array now, so that each index has an element of its own to write.
     """
     base, device = array.storage, device_of(array)
     if array is base:
@@ -77,9 +77,10 @@ def _twin(array):
 
 
 def given_back(x, given, g):
-    """The gradient with which the pass continues: user code got `given`, lent from g; returned x.
+    """Returns the gradient with which the pass continues after user code.
 
-    User code may keep x and write to it later, so the pass continues with a twin of x.
+    User code got `given`, which `lent` made from g, and returned x. It may keep x and write to it
+    later, so the pass continues with a twin of x.
     """
     if x is given and not x.array.version and (isinstance(g, Array) or x.node is g.node):
         return g

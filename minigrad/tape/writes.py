@@ -1,4 +1,4 @@
-"""Attributes that compiled steps rely on: writes are counted, and refused inside a step."""
+"""Counts writes to attributes that compiled steps rely on; a trace refuses such writes."""
 
 import weakref
 
@@ -7,27 +7,27 @@ from minigrad.seams import seams
 
 
 class Writes:
-    """Counts the writes in this process that compiled steps have to notice.
+    """Counts the writes in this process that compiled steps must notice.
 
     count: increases when an attribute of a Module, Parameter, Optimizer or manager is set, or a
     hook of a Module or leaf. lasting: the same without switches of a Module's `training`, which
-    alternates; switched: ids of the Modules whose `training` was switched an odd number of times.
+    alternates. switched: ids of the Modules whose `training` was switched an odd number of times.
 
-    A Module's number attribute counts only at its first change: from then on compiled steps read it
-    at each run.
+    A number attribute of a Module counts only at its first change. From then on compiled steps read
+    it at each run.
     """
 
     __slots__ = ("_numbers", "count", "lasting", "switched")
 
     def __init__(self):
         self.count, self.lasting, self.switched = 0, 0, set()
-        self._numbers = {}  # (id of a Module, attribute) -> a weak reference to it
+        self._numbers = {}  # (id of a Module, attribute) -> weak reference to the Module
 
     @uninterrupted
     def note(self):
         """Counts a change that cannot be reversed."""
         self.lasting += 1
-        self.count += 1  # last: a thread that sees the new count also sees the new state
+        self.count += 1  # last, so that a thread that sees the count also sees the state
 
     @uninterrupted
     def switch(self, module):
@@ -39,7 +39,7 @@ class Writes:
         self.count += 1
 
     def renumber(self, module, name):
-        """Notes that a number attribute gets another value of the same type."""
+        """Notes that a number attribute gets a new value of the same type."""
         key = id(module), name
         known = self._numbers.get(key)
         if known is None or known() is not module:
@@ -47,12 +47,12 @@ class Writes:
             self.note()
 
     def numbers(self):
-        """(Module, attribute) of each number that has changed."""
+        """Returns (Module, attribute) of each number that has changed."""
         found = [(known(), name) for (_, name), known in list(self._numbers.items())]
         return [(module, name) for module, name in found if module is not None]
 
     def state(self):
-        """A value that equals an earlier one if all attributes are the same as then."""
+        """Returns a value that equals an earlier one if no attribute has changed since."""
         return self.lasting, frozenset(self.switched)
 
 
@@ -60,13 +60,16 @@ writes = Writes()
 
 
 def written(owner, what, is_switch=False, number=None):
-    """Notes a write before it happens. what: text for the error, such as "Linear.scale = ...".
+    """Notes a write before it happens.
 
     While a step is traced, it may write only to objects that it has made itself. Nothing else
-    relies on them, so these writes do not count.
+    relies on these, so such writes do not count.
 
-    is_switch: whether the write only switches `training` of a Module. number: the attribute, if the
-    write only changes a number there.
+    Args:
+        owner: the object to write to.
+        what: text for the error, such as "Linear.scale = ...".
+        is_switch: whether the write only switches `training` of a Module.
+        number: the attribute, if the write only changes a number.
     """
     if seams.effects.write(owner, what):
         return

@@ -1,4 +1,4 @@
-"""Finding the first NaN or infinity, forward or backward: the public `mg.debug.detect_anomaly`."""
+"""Finds the first NaN or infinity, forward or backward: the public `mg.debug.detect_anomaly`."""
 
 import math
 
@@ -16,11 +16,12 @@ from minigrad.tape.variable import Variable
 class detect_anomaly(Block):
     """Raises NonFiniteError at the first non-finite value that an operation or its backward makes.
 
-    Every result is checked, so the block is slow. Leaves may have infinities, such as a mask of
-    -inf, and operations may pass them on; a NaN always raises. Affects this thread only.
+    The block checks every result, so it is slow. Leaves may have infinities, such as a mask of
+    -inf, and operations may pass them on. A NaN always raises. Affects this thread only.
 
     Raises:
-        NonFiniteError: with the line of the forward call, the shapes and the first bad index.
+        NonFiniteError: the error has the line of the forward call, the shapes and the first bad
+            index.
 
     >>> import minigrad as mg
     >>> with mg.debug.detect_anomaly():
@@ -46,7 +47,7 @@ class detect_anomaly(Block):
 
 
 def first_bad(array, only_nan=False):
-    """(index, value) of the first NaN or infinity of an Array, or None."""
+    """Returns (index, value) of the first NaN or infinity of an Array, or None."""
     if not array.dtype.is_float:
         return None
     values = values_of(array)
@@ -59,11 +60,11 @@ def first_bad(array, only_nan=False):
 
 def _check_forward(name, y, inputs):
     if not inputs or first_bad(y.array) is None:
-        return  # finite, or a user's data
+        return  # finite, or data from the user
     has_infinite = any(_has_infinity(x) for x in inputs)
     bad = first_bad(y.array, only_nan=has_infinite)
     if bad is None:
-        return  # an infinity from the inputs
+        return  # an infinity that came from the inputs
     index, value = bad
     raise NonFiniteError(
         f"{name} gave {value} at index {index} of {y.dtype}{list(y.shape)}",
@@ -79,7 +80,7 @@ def _has_infinity(x):
 
 
 def _described(x):
-    """Shape and range of an input, or its first bad value."""
+    """Describes an input: its shape and range, or its first bad value."""
     if not isinstance(x, Variable):
         return repr(x)
     if not x.size:

@@ -1,4 +1,4 @@
-"""Looking into backward passes and checking gradients: the public `mg.debug`."""
+"""Looks into backward passes and checks gradients: the public `mg.debug`."""
 
 from minigrad.autograd.anomaly import detect_anomaly as detect_anomaly
 from minigrad.autograd.gradcheck import gradcheck as gradcheck

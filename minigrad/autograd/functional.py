@@ -1,8 +1,7 @@
 """Derivatives of functions: grad, vjp, jvp, hvp, jacobian, hessian; and of Variables: gradients.
 
-Everything here is exact and built from the one backward pass. Functions take and return Variables;
-other data becomes constants. Derivatives nest: inside each other, and inside a graph whose
-`backward()` passes through them.
+All of them are exact and use the one backward pass. Functions take and return Variables; other data
+becomes constants. Derivatives nest: one may use another, and `backward()` passes through them.
 """
 
 from typing import Any
@@ -32,12 +31,12 @@ from minigrad.tape.variable import Variable
 
 @teaching
 def gradients(outputs, inputs, dy=None, *, create_graph=False, retain_graph=False):
-    """The gradients of outputs with respect to inputs, in one pass; does not set `.grad`.
+    """Returns the gradients of outputs with respect to inputs, without setting `.grad`.
 
     Args:
-        outputs: a Variable or a sequence of them, whose gradients are summed.
+        outputs: a Variable or a sequence of them; their gradients are summed.
         inputs: a Variable or a sequence of them, leaves or results of operations.
-        dy: upstream gradients, one per output: of the output's shape, or None for an output of one
+        dy: upstream gradients, one per output, of the output's shape; None for an output of one
             element.
         create_graph: record the gradients in a graph of their own, for higher derivatives.
         retain_graph: keep the saved values for another pass; implied by create_graph.
@@ -90,20 +89,20 @@ def _sequence(name, value):
 
 @teaching
 def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
-    """The function that computes the gradient of f, whose result has one element.
+    """Returns the function that computes the gradient of f, whose result has one element.
 
     Args:
-        f: takes Variables (or data), or dicts, lists, tuples and dataclasses with such in them;
+        f: takes Variables or data, or dicts, lists, tuples and dataclasses that contain them;
             returns a Variable of one element.
         argnums: the index of the argument to differentiate by, or a tuple of indices.
         has_aux: f returns (result, auxiliary); the new function returns (gradient, auxiliary).
 
     Returns:
-        A function with f's arguments that returns a gradient of the argument's shape and dtype, or
-        a tuple for a tuple of argnums; of a dict, a list or a dataclass one of the same form, with
-        None in place of what holds no floats; zeros if the result does not depend on the
-        argument. It is part of a graph if an argument or another value that f uses requires
-        gradients.
+        A function with f's arguments. It returns a gradient of the argument's shape and dtype, or a
+        tuple of gradients for a tuple of argnums. For a dict, a list or a dataclass the gradient
+        has the same form, with None instead of leaves without floats. It is zeros if the result
+        does not depend on the argument. It is part of a graph if an argument or another value that
+        f uses requires gradients.
 
     >>> import minigrad as mg
     >>> f = lambda x: x * x * x
@@ -123,9 +122,9 @@ def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
 
 @teaching
 def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name="value_and_grad"):
-    """The function that computes f and its gradient together: (value, gradient). See `grad`.
+    """Returns the function that computes (value, gradient) of f together. See `grad`.
 
-    With has_aux: ((value, auxiliary), gradient).
+    With has_aux it returns ((value, auxiliary), gradient).
 
     >>> import minigrad as mg
     >>> value, g = mg.value_and_grad(lambda x: (x * x).sum())([1.0, 2.0])
@@ -154,16 +153,16 @@ def _named(function, f, what):
 
 @teaching
 def vjp(f, *args):
-    """f's result and its pullback, the function u -> u times the Jacobian.
+    """Returns f's result and its pullback, the function u -> u times the Jacobian.
 
     Args:
         f: takes the arguments, returns a Variable or several.
-        args: the arguments, in the forms that `grad` takes; f is differentiated by all of them.
+        args: the arguments, in the forms that `grad` takes. f is differentiated by all of them.
 
     Returns:
-        (result, pull). pull(dy) takes a Variable of the result's shape (a tuple for several) and
-        returns one gradient per argument: a Variable for one argument, else a tuple. It may be
-        called again; the graph's saved values live as long as pull.
+        (result, pull). pull(dy) takes a Variable of the result's shape, or a tuple for several
+        results. It returns one gradient per argument: a Variable for one argument, else a tuple.
+        You may call it several times; it keeps the graph's saved values alive.
 
     >>> import minigrad as mg
     >>> y, pull = mg.vjp(lambda x: x * x, mg.variable([1.0, 2.0]))
@@ -183,14 +182,14 @@ def vjp(f, *args):
 
 @teaching
 def jvp(f, inputs, tangents):
-    """f's result and its derivative in the direction of the tangents: the Jacobian times v.
+    """Returns f's result and its derivative along the tangents: the Jacobian times v.
 
-    Uses reverse mode twice: the pullback is linear in its dy, so its own pullback gives J v.
+    It uses reverse mode twice. The pullback is linear in its dy, so its own pullback gives J v.
 
     Args:
         f: takes the inputs, returns a Variable or several.
         inputs: a Variable, a dict or a dataclass of them, or a tuple of f's arguments.
-        tangents: like inputs, of the same shapes.
+        tangents: of the form and the shapes of inputs.
 
     Returns:
         (result, derivative), both in the form that f returns.
@@ -214,12 +213,12 @@ def jvp(f, inputs, tangents):
 
 @teaching
 def hvp(f, x, v):
-    """The Hessian of f at x times v, by two backward passes, without forming the Hessian.
+    """Returns the Hessian of f at x times v, by two backward passes, without forming the Hessian.
 
     Args:
-        f: returns one element.
+        f: returns a Variable of one element.
         x: a Variable, or a tuple of f's arguments.
-        v: like x, of the same shapes.
+        v: of the form and the shapes of x.
 
     Returns:
         A Variable of x's shape, or a tuple.
@@ -240,15 +239,16 @@ def hvp(f, x, v):
 
 @teaching
 def jacobian(f, argnums: int | tuple[int, ...] = 0):
-    """The function that computes the Jacobian of f: one backward pass per element of the result.
+    """Returns the function that computes f's Jacobian, by one backward pass per result element.
 
     Args:
         f: takes Variables (or data), returns one Variable.
         argnums: the index of the argument to differentiate by, or a tuple of indices.
 
     Returns:
-        A function with f's arguments that returns a Variable `(*f's shape, *the argument's shape)`:
-        the derivative of result [i] by argument [j] is at [i, j]. A tuple for a tuple of argnums.
+        A function with f's arguments. It returns a Variable `(*f's shape, *the argument's shape)`,
+        or a tuple of these for a tuple of argnums. The derivative of result [i] by argument [j] is
+        at [i, j].
 
     >>> import minigrad as mg
     >>> mg.jacobian(lambda x: x * x)([1.0, 2.0]).tolist()
@@ -269,10 +269,10 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
 
 @teaching
 def hessian(f, argnums: int | tuple[int, ...] = 0):
-    """The function that computes the Hessian of f, which returns one element.
+    """Returns the function that computes the Hessian of f, which returns one element.
 
-    For one argument of shape s the result has shape `(*s, *s)`. For a tuple of argnums it is a
-    tuple of tuples: the second derivative by arguments i and j is at [i][j].
+    For one argument of shape s the Hessian has shape `(*s, *s)`. For a tuple of argnums it is a
+    tuple of tuples, with the second derivative by arguments i and j at [i][j].
 
     >>> import minigrad as mg
     >>> mg.hessian(lambda x: (x * x * x).sum())([1.0, 2.0]).tolist()

@@ -1,7 +1,7 @@
-"""Compares gradients with differences along random directions; a failure shows a table of entries.
+"""Compares gradients with differences along random directions. A failure shows a table of entries.
 
-Each try has a random direction v and a random upstream gradient u, in float64: <u, J v> from the
-backward pass must equal <u, f(x + e v) - f(x - e v)> / 2e. It misses a wrong J with probability 0.
+Each try has a random direction v and a random upstream gradient u, in float64. <u, J v> from the
+backward pass must equal <u, f(x + e v) - f(x - e v)> / 2e. A wrong J passes with probability 0.
 """
 
 import numpy as np
@@ -24,8 +24,8 @@ from minigrad.tape.variable import Variable
 
 EPSILON = 1e-6
 MOST = 1_000_000  # directions
-MOST_ENTRIES = 512  # to check for the table, chosen at random if there are more
-MOST_ROWS = 8  # of the table
+MOST_ENTRIES = 512  # entries to check for the table; of more, random ones
+MOST_ROWS = 8  # rows of the table
 
 
 @teaching
@@ -33,11 +33,11 @@ def gradcheck(f, inputs, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, see
     """Compares f's gradients with central differences; returns True or raises GradcheckError.
 
     Args:
-        f: takes the inputs, returns a Variable or several; it is called some ten times.
+        f: takes the inputs, returns a Variable or several. It is called about ten times.
         inputs: a Variable or a sequence of arguments. Those that require gradients are checked and
-            must be float64: in float32 rounding alone exceeds the tolerance.
+            must be float64: in float32, rounding alone exceeds the tolerance.
         eps: the step of the differences.
-        rtol, atol: the relative and absolute tolerance; the rounding error of f is added.
+        rtol, atol: the relative and absolute tolerance, to which the rounding error of f is added.
         directions: the number of random directions to try.
         seed: the seed of the directions and upstream gradients.
 
@@ -60,8 +60,8 @@ def gradgradcheck(
 ):  # fmt: skip
     """Like `gradcheck`, for second derivatives: checks the gradient function of f.
 
-    The gradient is checked as a function of the inputs and of the upstream gradients, and its
-    values are compared with those without create_graph.
+    It checks the gradient as a function of the inputs and of the upstream gradients. It also
+    compares the gradient's values with those without create_graph.
 
     Args:
         dy: upstream gradients at which to check, one per output; random by default.
@@ -99,7 +99,7 @@ def gradgradcheck(
 
 
 def _same_values(check, gradient, dys):
-    """Raises unless gradients with a graph equal those without, which training uses."""
+    """Raises unless gradients with a graph equal those without a graph, which training uses."""
     plain = check.analytic([values_of(d.array) for d in dys])
     args = list(check.inputs)
     for k, v in zip(check.which, check.values, strict=True):
@@ -127,7 +127,7 @@ def _arguments(name, inputs):
 
 
 def _norm(x):
-    """The Euclidean norm of an array, without overflow for large entries."""
+    """Returns the Euclidean norm of an array, without overflow for large entries."""
     largest = float(np.max(np.abs(x), initial=0.0))
     if not 0.0 < largest < np.inf:
         return largest
@@ -174,7 +174,7 @@ class _Check:
         self.values = [values_of(inputs[k].array).copy() for k in self.which]
 
     def outputs(self, values):
-        """f's floating point results at these values, recorded."""
+        """Returns f's floating point results at these values, recorded."""
         args = list(self.inputs)
         self.leaves = []
         for k, v in zip(self.which, values, strict=True):
@@ -190,11 +190,11 @@ class _Check:
         return [y for y in results if y.dtype.is_float]
 
     def at(self, values):
-        """f's results as NumPy arrays."""
+        """Returns f's results as NumPy arrays."""
         return [values_of(y.array).copy() for y in self.outputs(values)]
 
     def analytic(self, upstream):
-        """The gradients of sum <u, f> at the point, zeros for missing ones."""
+        """Returns the gradients of sum <u, f> at the point, zeros for missing ones."""
         ys = self.outputs(self.values)
         pairs = [(y, u) for y, u in zip(ys, upstream, strict=True) if y.requires_grad]
         if not pairs:
@@ -203,14 +203,14 @@ class _Check:
                 fix="use the arguments that f is called with, not variables from outside",
             )
         dys = [variable(u.astype(y.dtype.numpy), device=y.device) for y, u in pairs]
-        # all leaves, as in training: with targets the pass would not take the fast path
+        # without targets, as in training, so that the pass takes the fast path
         found = backward_gradients([y for y, _ in pairs], dys)
         return [
             values_of(found[x]).copy() if x in found else np.zeros(x.shape) for x in self.leaves
         ]
 
     def along(self, steps, upstream, eps=None):
-        """(right slope, left slope, central slope, rounding error) of <u, f>."""
+        """Returns (right slope, left slope, central slope, rounding error) of <u, f>."""
         eps = eps or self.eps
         right = [x + eps * s for x, s in zip(self.values, steps, strict=True)]
         left = [x - eps * s for x, s in zip(self.values, steps, strict=True)]
@@ -225,8 +225,8 @@ class _Check:
         return (*slopes, noise)
 
     def run(self):
-        """Checks every direction; raises at the first that differs."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the report shows infinities and NaN
+        """Checks every direction. Raises at the first difference."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the report shows these values
             return self._run()
 
     def _run(self):
@@ -241,22 +241,22 @@ class _Check:
             sizes = sum(_norm(g * s) for g, s in zip(gradients, steps, strict=True))
             allowed = self.atol + self.rtol * max(sizes, abs(slope)) + 10 * noise
             bends = self._is_kink(right, left, noise, sizes, steps, upstream)
-            # inf <= inf holds and comparisons with nan fail, so the tolerance must be finite
+            # the tolerance must be finite, because inf <= inf holds
             if bends or not abs(expected - slope) <= allowed < np.inf:
                 self._fail(upstream, gradients, expected, slope)
         return True
 
     def _is_kink(self, right, left, noise, size, steps, upstream):
-        """Whether the slope jumps at the point, rather than changing smoothly."""
+        """Returns whether the slope jumps at the point instead of changing smoothly."""
         jump = abs(right - left)
         if not jump > 1e-5 * max(abs(right), abs(left), size) + 40 * noise:
             return False
         wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
-        # curvature grows with the step, a jump does not
+        # the effect of curvature grows with the step, that of a jump does not
         return abs(wide_right - wide_left) < 30 * jump
 
     def _step(self, x):
-        """A random direction d for which x + eps d and x - eps d are exact in floating point."""
+        """Returns a random direction d with x + eps d and x - eps d exact in floating point."""
         step = self.random.standard_normal(x.shape)
         return ((x + self.eps * step) - x) / self.eps
 
@@ -279,7 +279,7 @@ class _Check:
                 )
 
     def _fail(self, upstream, gradients, expected, slope):
-        """Raises the error with a table, or about a kink if a kink explains the difference."""
+        """Raises the error: with a table, or about a kink that explains the difference."""
         rows, kinks = self._entries(upstream, gradients)
         if kinks:
             k, index, value = kinks[0]
@@ -303,7 +303,7 @@ class _Check:
         )
 
     def _entries(self, upstream, gradients):
-        """(input, index, gradient, difference, error) of each entry, and the entries at kinks."""
+        """Returns (input, index, gradient, difference, error) of each entry, and those at kinks."""
         places = [(n, i) for n, x in enumerate(self.values) for i in np.ndindex(x.shape)]
         if len(places) > MOST_ENTRIES:
             chosen = self.random.choice(len(places), MOST_ENTRIES, replace=False)

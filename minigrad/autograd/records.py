@@ -1,4 +1,4 @@
-"""Records of each step of a backward pass: the public `mg.debug.record_grad_function`."""
+"""Records each step of a backward pass: the public `mg.debug.record_grad_function`."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from minigrad.tape.variable import Variable
 
 
 def arrays_of(gradient):
-    """The Arrays of a gradient: one, none, or several in a Pack for a Function's node."""
+    """Returns the Arrays of a gradient: one, none, or several in a Pack for a Function's node."""
     if gradient is None:
         return []
     if isinstance(gradient, Pack):
@@ -24,7 +24,7 @@ def arrays_of(gradient):
 
 
 def norm_of(gradient):
-    """The Euclidean norm of a gradient, computed in float64; None if there is none."""
+    """Returns the Euclidean norm of a gradient, computed in float64, or None without gradient."""
     arrays = arrays_of(gradient)
     if not arrays:
         return None
@@ -46,7 +46,7 @@ class Record(NamedTuple):
         gradient_bytes: bytes of the node's gradients.
         line: the user's line of the forward call.
         node: the node's serial number.
-        targets: for each input the target of its gradient: a serial number, a leaf's name, or None.
+        targets: for each input where its gradient goes: a serial number, a leaf's name, or None.
     """
 
     index: int
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 class record_grad_function(Block):
     """Records every node of this thread's backward passes inside the block.
 
-    Outside the block there is no overhead. Read `.records`, print the object, or export it.
+    Read `.records`, print the object, or export it. Passes outside the block have no overhead.
 
     >>> import minigrad as mg
     >>> x = mg.variable([3.0, 4.0], requires_grad=True, name="x")
@@ -87,7 +87,7 @@ class record_grad_function(Block):
     def _end(self, before, is_error):
         if not before["is_inner"]:
             state.observers = tuple(o for o in state.observers if o != self._observe)
-            self._leaves = {}  # holds no Variables after the block
+            self._leaves = {}  # keeps no Variables after the block
 
     def _observe(self, node, dy, gradients, seconds):
         edges = node.edges
@@ -133,11 +133,11 @@ class record_grad_function(Block):
         return "\n".join(lines)
 
     def to_json(self):
-        """The records as JSON text, a list of objects; NaN and infinities are strings."""
+        """Returns the records as JSON, a list of objects. NaN and infinities are strings."""
         return json.dumps([_plain(r._asdict()) for r in self.records], indent=1, allow_nan=False)
 
     def to_dot(self):
-        """The pass in the DOT language: gradients flow along the arrows, with their norms."""
+        """Returns the pass in the DOT language: arrows show gradients, with their norms."""
         lines = ["digraph backward {", "  node [shape=box, fontname=monospace];"]
         leaves = []
         for r in self.records:

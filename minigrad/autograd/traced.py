@@ -1,6 +1,6 @@
-"""One call of a function, recorded with stand-ins for its arguments.
+"""Records one call of a function with stand-ins for its arguments.
 
-The functional transforms share it.
+All functional transforms use it.
 """
 
 from types import FunctionType
@@ -20,7 +20,7 @@ from minigrad.tape.variable import Variable, filled
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
-    """Gradients of sum <y, dy> at xs as Variables, None where no path leads to an x."""
+    """Returns the gradients of sum <y, dy> at xs as Variables, None if no path leads to an x."""
     if not pairs:
         return [None] * len(xs)
     targets = {x.node or x for x in xs}
@@ -32,7 +32,7 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
     for x in xs:
         g = found.get(x.node or x)
         if isinstance(g, Array):
-            # no results share memory: two of them, or one and dy, may be the same Array
+            # results must not share memory, but two of them, or one and dy, may be one Array
             own = type(g) is Array and g.storage not in given
             g = g if own else device_of(g).convert(g, g.dtype)
             given.add(g.storage)
@@ -42,15 +42,15 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
 
 
 def or_zeros(found, models):
-    """Gradients with zeros instead of None."""
+    """Returns the gradients with zeros instead of None."""
     return [full_like(x, 0.0) if g is None else g for x, g in zip(models, found, strict=True)]
 
 
 class TracedCall:
     """One call of a function with new Variables instead of the chosen arguments.
 
-    `inputs` stand for the arguments, `outputs` lists the results, `is_part` tells whether the
-    derivatives belong to an outer graph: recording was on and a value outside needs gradients.
+    inputs: the new Variables. outputs: the results. is_part: whether the derivatives belong to an
+    outer graph, because recording was on and a value outside needs gradients.
     """
 
     def __init__(self, name, f, arguments, argnums: int | tuple[int, ...] = 0, has_aux=False):
@@ -124,12 +124,12 @@ class TracedCall:
         return is_outside
 
     def grouped(self, found) -> list[Any]:
-        """Values, one for each input, in the form of the chosen arguments: a list of those."""
+        """Returns values, one for each input, as a list in the form of the chosen arguments."""
         values = iter(found)
         return [refilled(x, values) if is_tree(x) else next(values) for x in self.trees]
 
     def _check_left(self):
-        """Raises if f took values out of the graph; else a result without a graph is a constant."""
+        """Raises if f left the graph: a result without a graph may still depend on arguments."""
         if self.context.has_left_graph and not any(y.requires_grad for y in self.outputs):
             raise GradientError(
                 f"{self.name}: f left the graph (numpy, item, tolist), so it is unknown how its "
@@ -138,7 +138,7 @@ class TracedCall:
             )
 
     def _reaches_others(self):
-        """Whether the outputs depend on leaves other than the stand-ins."""
+        """Returns whether the outputs depend on leaves other than the stand-ins."""
         own = {id(x.node or x) for x in self.inputs}
         stack = [y.node or y for y in self.outputs if y.requires_grad]
         seen = set(map(id, stack))
@@ -155,25 +155,25 @@ class TracedCall:
         return False
 
     def pull(self, dys, create_graph=None, retain_graph=False):
-        """The gradients of sum <output, dy> at the inputs; zeros where nothing depends on them."""
+        """Returns the gradients of sum <output, dy> at the inputs, zeros where there are none."""
         pairs = [(y, d) for y, d in zip(self.outputs, dys, strict=True) if y.requires_grad]
         create = self.is_part if create_graph is None else create_graph
         found = gradients_at(pairs, self.inputs, create, retain_graph)
         return or_zeros(found, self.inputs)
 
     def again(self, first, vectors, targets):
-        """The gradients of sum <first derivative, vector> at targets, zeros likewise."""
+        """Returns the gradients of sum <first derivative, vector> at targets, or zeros."""
         pairs = [(g, v) for g, v in zip(first, vectors, strict=True) if g.requires_grad]
         create = self.is_part or (state.recording and any(v.requires_grad for v in vectors))
         return or_zeros(gradients_at(pairs, targets, create), targets)
 
     def result(self):
-        """The result of f, detached from the stand-ins unless it belongs to an outer graph."""
+        """Returns f's result, detached from the stand-ins unless it belongs to an outer graph."""
         outputs = [y if self.is_part else y.detach() for y in self.outputs]
         return outputs[0] if self.is_single else tuple(outputs)
 
     def scalar(self):
-        """The only output, checked to have one element."""
+        """Returns the only output. Raises unless it has one element."""
         y = self.only()
         if y.size != 1:
             raise GradientError(
@@ -184,7 +184,7 @@ class TracedCall:
         return y
 
     def only(self):
-        """The only output."""
+        """Returns the only output. Raises if there are several."""
         if not self.is_single:
             raise ArgumentTypeError(
                 f"{self.name}: wanted f to return one Variable", f"{len(self.outputs)} of them"
@@ -199,7 +199,7 @@ class _Watch:
 
 
 def checked_function(name, f, argnums: object = 0):
-    """f, after checking that it is a function and that argnums are ints."""
+    """Checks that f is a function and that argnums are ints; returns f."""
     if not callable(f):
         raise ArgumentTypeError(
             f"{name}: wanted a function",
@@ -217,7 +217,7 @@ def checked_function(name, f, argnums: object = 0):
 
 
 def chosen_arguments(name, argnums, arguments):
-    """The checked positions in argnums."""
+    """Checks argnums; returns the positions as a list."""
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     for k in numbers:
         if not -len(arguments) <= k < len(arguments):
@@ -231,12 +231,12 @@ def chosen_arguments(name, argnums, arguments):
 
 
 def full_like(x, value, shape=None):
-    """A constant of a Variable's dtype, with its shape or the given one."""
+    """Makes a constant of a Variable's dtype, with its shape or the given one."""
     return Variable(filled(x.array, value, shape))
 
 
 def paired(name, inputs, vectors):
-    """Two equally long lists from Variables or tuples of them."""
+    """Returns two equally long lists from Variables or tuples of them."""
     many = isinstance(inputs, (tuple, list))
     if many and not inputs:
         raise ArgumentError(f"{name}: wanted at least one argument of f", "none")
@@ -250,7 +250,7 @@ def paired(name, inputs, vectors):
 
 
 def fitting(name, what, values, models):
-    """Values as Variables, checked against the shapes and dtypes of models."""
+    """Checks values against the shapes and dtypes of models; returns them as Variables."""
     if len(values) != len(models):
         raise ShapeError(f"{name}: wanted {len(models)} Variables for {what}", f"{len(values)}")
     checked = []

@@ -1,4 +1,4 @@
-"""Arguments that are trees: dicts, lists, tuples and dataclasses with Variables as leaves.
+"""Handles arguments that are trees: dicts, lists, tuples and dataclasses of Variables.
 
 A list or tuple of numbers alone is data, as for every operation: it is one leaf.
 """
@@ -18,14 +18,14 @@ def _is_dataclass(x):
 
 
 def is_tree(x):
-    """Whether an argument is a tree, and not one leaf."""
+    """Returns whether an argument is a tree rather than one leaf."""
     if isinstance(x, (list, tuple)):
         return any(isinstance(y, Variable) or is_tree(y) for y in x)
     return isinstance(x, dict) or _is_dataclass(x)
 
 
 def is_input(leaf):
-    """Whether a leaf of a tree can be differentiated by: it holds floats."""
+    """Returns whether a leaf can be differentiated by, because it holds floats."""
     if isinstance(leaf, Variable):
         return leaf.dtype.is_float
     if isinstance(leaf, (list, tuple)):
@@ -39,7 +39,7 @@ def is_input(leaf):
 
 
 def mapped(tree, function) -> Any:
-    """Apply a function to each leaf; return a tree of the same form. One leaf is also a tree."""
+    """Applies a function to each leaf; returns a tree of the same form. One leaf is a tree too."""
     if not is_tree(tree):
         return function(tree)
     if isinstance(tree, dict):
@@ -55,26 +55,26 @@ def mapped(tree, function) -> Any:
 
 
 def _of_kind(tree, pairs):
-    out = copy.copy(tree)  # a defaultdict keeps its default
+    out = copy.copy(tree)  # a copy of a defaultdict keeps its default
     for key, value in pairs:
         out[key] = value
     return out
 
 
 def inputs_of(tree):
-    """The leaves of a tree that can be differentiated by, in order."""
+    """Returns the leaves of a tree that can be differentiated by, in order."""
     found = []
     mapped(tree, lambda leaf: found.append(leaf) if is_input(leaf) else None)
     return found
 
 
 def refilled(tree, values) -> Any:
-    """Return the tree with the next of `values` in place of each input, None for other leaves."""
+    """Returns a tree with the next of `values` instead of each input, and None for other leaves."""
     return mapped(tree, lambda leaf: next(values) if is_input(leaf) else None)
 
 
 def beside(name, what, tree, model):
-    """The leaves of a tree that stand where a model has its inputs."""
+    """Returns the leaves of a tree at the places where a model has its inputs."""
     if not is_tree(model):
         return [tree]
     found = []

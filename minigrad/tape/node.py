@@ -136,7 +136,7 @@ class Node:
 
     @property
     def saved_bytes(self):
-        """Returns the bytes of the saved Arrays."""
+        """The bytes of the saved Arrays."""
         return sum(a.nbytes for a in self.kept or () if isinstance(a, Array))
 
     def free(self):

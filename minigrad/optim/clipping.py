@@ -1,7 +1,7 @@
-"""Clipping of gradients and of parameters, in place.
+"""Clips gradients and parameters, in place.
 
-While a step is traced, clipping by norms consists of formulas, and the norms are numbers that each
-run of the program computes.
+While a step is traced, clipping by norms is recorded as formulas. Each run of the program computes
+the norms.
 """
 
 import functools
@@ -28,7 +28,7 @@ from minigrad.tape.node import place_line, user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
 
-MOST = 16  # numbers that one formula of a traced step adds
+MOST = 16  # numbers that one formula of a traced step may add
 x_, f_, t_, most_ = map(symbol, ("x", "f", "t", "most"))
 SCALED = Program(["x", "f"], [x_ * f_])
 FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_ / t_)])
@@ -37,21 +37,22 @@ FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     """Scales all gradients by one factor so that their total norm is at most max_norm.
 
-    The norm is the square root of the sum of all squares; the direction of the step stays the same.
-    Gradients do not change if their norm is below max_norm.
+    The norm is the square root of the sum of all squares. The direction of the step stays the same.
+    Gradients do not change if their norm is at most max_norm.
 
     Args:
         parameters: a Module, a Parameter or several; those without a gradient are ignored.
-        max_norm: a number of at least 0; infinity only computes the norm.
-        error_if_nonfinite: raise if the norm is NaN or infinite; otherwise the factor turns every
-            gradient into NaN or 0.
+        max_norm: a number of at least 0. With infinity the function only computes the norm.
+        error_if_nonfinite: raise if the norm is NaN or infinite. With False every gradient becomes
+            NaN or 0.
 
     Returns:
-        The norm before clipping, a float (in a compiled step after its run); 0.0 if there is no
-        gradient.
+        The norm before clipping, a float; 0.0 if there is no gradient. In a compiled step it is a
+        float after the run.
 
     Raises:
-        NonFiniteError: names the parameters; no gradient was changed.
+        NonFiniteError: the norm is not finite. The error names the parameters; no gradient was
+            changed.
 
     >>> import minigrad as mg
     >>> p = mg.nn.Parameter([0.0, 0.0])
@@ -77,13 +78,14 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
 def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
     """Scales each gradient separately so that its norm is at most max_norm.
 
-    Unlike `clip_grad_norm_`, whose arguments it takes, this changes the direction of the step.
+    It takes the arguments of `clip_grad_norm_`, but it changes the direction of the step.
 
     Returns:
         The norms before clipping: a list of floats, one for each parameter that has a gradient.
 
     Raises:
-        NonFiniteError: names the parameters; no gradient was changed.
+        NonFiniteError: a norm is not finite. The error names the parameters; no gradient was
+            changed.
     """
     name = "clip_grad_norm_per_param_"
     found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
@@ -112,11 +114,11 @@ def clip_grad_value_(parameters, max_value):
 def clip_params_(parameters, low, high):
     """Limits every element of the parameters to [low, high].
 
-    The parameters stay the same objects with the same ids, so optimizers keep their state.
+    The parameters keep their ids, so optimizers keep their state.
 
     Args:
         parameters: a Module, a Parameter or several.
-        low, high: numbers, or None for no limit.
+        low, high: numbers; None means no limit.
 
     Raises:
         ArgumentError: low is above high, or both are None.
@@ -155,7 +157,7 @@ def _listed(name, parameters):
 
 
 def _with_gradients(name, parameters):
-    """(parameter, gradient) for each parameter that has one, once, with contiguous gradients."""
+    """Returns (parameter, gradient) of each parameter with a gradient, which is contiguous."""
     found = {}
     for p in _listed(name, parameters):
         seams.effects.grad(p)
@@ -168,14 +170,14 @@ def _with_gradients(name, parameters):
 
 
 def _checked(name, parameters, max_norm, error_if_nonfinite):
-    """(parameters with their gradients, limit, whether to raise) of clipping by norms."""
+    """Checks arguments; returns (parameters with gradients, max_norm, error_if_nonfinite)."""
     found = _with_gradients(name, parameters)
     max_norm = number(name, "max_norm", max_norm, 0.0, None)
     return found, max_norm, flag(name, "error_if_nonfinite", error_if_nonfinite)
 
 
 def _call(which, gradients, numbers):
-    """Runs `squares` or `scale` once per dtype; numbers: one per gradient, in and out."""
+    """Runs `squares` or `scale` once per dtype. numbers: one per gradient, read and written."""
     rows, elsewhere = {}, {}
     for k, g in enumerate(gradients):
         a = g.array
@@ -208,12 +210,12 @@ def _call(which, gradients, numbers):
 
 
 def _norms(gradients):
-    """The Euclidean norm of each gradient, in float64 on the CPU, elsewhere in its own dtype."""
+    """Returns each gradient's Euclidean norm, computed in float64 on the CPU, else in its dtype."""
     sums = [0.0] * len(gradients)
     _call("squares", gradients, sums)
     norms = [math.sqrt(s) if s >= 0 else math.nan for s in sums]
     for k, norm in enumerate(norms):
-        if norm == math.inf:  # the sum of squares overflows its dtype, or is truly infinite
+        if norm == math.inf:  # the sum of squares may overflow, unlike the norm
             sizes = np.abs(values(gradients[k].array)).astype(np.float64)
             most = float(sizes.max())
             if math.isfinite(most):
@@ -233,7 +235,7 @@ def _scale(found, factors):
     place = user_place()
     for _, g in found:
         a = g.array
-        if type(a) is Array and a.buffer.owners == 1:  # as prepare_write does
+        if type(a) is Array and a.buffer.owners == 1:  # prepare_write would do the same
             a.version += 1
             a.written_at = place
         else:
@@ -277,9 +279,9 @@ def _are_equal(before, after):
 
 
 class TracedNumber(Variable):
-    """A number computed in the step, of shape (): a Python float after the compiled step has run.
+    """A number that the step computes, of shape (). After the step has run it is a Python float.
 
-    Arithmetic is that of a float: with numbers the result is another such number, with Variables it
+    It calculates like a float: with numbers the result is another TracedNumber, with Variables it
     keeps their dtype.
     """
 
@@ -312,9 +314,9 @@ def _sum_of(count):
 
 
 def _traced(name, found, max_norm, error_if_nonfinite, together):
-    """Scales gradients by one common factor or one factor each; returns the norms before.
+    """Scales gradients by one common factor, or by one factor each.
 
-    found: (parameter, gradient) pairs. Returns a TracedNumber, or a list of them.
+    found: pairs (parameter, gradient). Returns the norms before: a TracedNumber or a list of them.
     """
     device, place = default_device(), user_place()
     line = place_line(place)

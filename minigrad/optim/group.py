@@ -23,8 +23,8 @@ FIX = "give it the model, or list(model.parameters()); a generator can be used o
 class Group:
     """Parameters, and their hyperparameters as attributes, `learning_rate` first.
 
-    The numbers are in one float64 array, which the kernels read: `group.learning_rate = v` writes
-    there. `parameters` are those that are updated now; `optimizer.add` adds one.
+    One float64 array holds the numbers, and the kernels read it; `group.learning_rate = v` writes
+    to it. parameters: those that are updated now; `optimizer.add` adds one.
     """
 
     _reference: Any
@@ -37,7 +37,7 @@ class Group:
         self.__dict__.update(
             _reference=weakref.ref(optimizer), sources=sources, parameters=(), _hyperparameters={}
         )
-        device = host()  # where the CPU's kernels read it; other devices receive numbers
+        device = host()  # CPU kernels read the array; other devices get the numbers
         array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
         device.fill(array, 0.0)
         for name, value in hyperparameters.items():
@@ -45,7 +45,7 @@ class Group:
 
     @property
     def _optimizer(self):
-        """The optimizer, which a group does not keep alive."""
+        """The optimizer. A group does not keep it alive."""
         found = self._reference()
         if found is None:
             raise StateError(
@@ -98,7 +98,7 @@ class Group:
         value = self._optimizer.checked(name, value)
         values = self._hyperparameters
         if name != "learning_rate" and values.get(name) != value:
-            self._optimizer.forget_plan()  # the state may need other slots
+            self._optimizer.forget_plan()  # the rule may need other state
         is_complete = len(values) == len(self._optimizer.defaults)
         if is_complete and name != "learning_rate":
             values["learning_rate"] = self.learning_rate  # a compiled step may have written it
@@ -112,7 +112,7 @@ class Group:
         values[name] = value
 
     def follow(self, parameters):
-        """Takes the parameters that are updated from now on."""
+        """Sets the parameters to update from now on."""
         self.__dict__["parameters"] = tuple(parameters)
 
     @property
@@ -126,19 +126,19 @@ class Group:
         return Variable(self._array.view((), (), 0))
 
     def fixed(self):
-        """{name: value} of all hyperparameters but the learning rate, which may be in an array."""
+        """Returns {name: value} of all hyperparameters except the learning rate."""
         return {n: v for n, v in self._hyperparameters.items() if n != "learning_rate"}
 
     def as_dict(self):
-        """{name: value} of the hyperparameters."""
+        """Returns {name: value} of the hyperparameters."""
         return {**self._hyperparameters, "learning_rate": self.learning_rate}
 
     def update(self):
-        """The formulas.Update of its parameters."""
+        """Returns the formulas.Update for its parameters."""
         return self._optimizer.update_of(self._hyperparameters)
 
     def numbers(self):
-        """{symbol: number} of the hyperparameters, for formulas.update."""
+        """Returns {symbol: number} of the hyperparameters, for formulas.update."""
         return flat(self.as_dict())
 
     def __reduce_ex__(self, protocol):
@@ -153,7 +153,7 @@ class Group:
 
 
 def split(name, given):
-    """[(sources, own hyperparameters)] of each group in an optimizer's first argument."""
+    """Splits an optimizer's first argument into groups: [(sources, own hyperparameters)]."""
     given = _unwrapped(given)
     if isinstance(given, (Module, Parameter)):
         return [([given], {})]
@@ -179,14 +179,14 @@ def split(name, given):
 
 
 def _unwrapped(given):
-    """The Module inside a compiled one; any other argument unchanged."""
+    """Returns the Module inside a compiled one, and any other argument unchanged."""
     inside = getattr(given, "__wrapped__", None)
     return inside if isinstance(inside, Module) else given
 
 
 def _source(name, item):
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-        item = item[1]  # from named_parameters()
+        item = item[1]  # a pair from named_parameters()
     if isinstance(item, (Module, Parameter)):
         return item
     if isinstance(item, Variable):
@@ -203,7 +203,7 @@ def _source(name, item):
 
 
 def check_trainable(name, parameter):
-    """Refuses Parameters of views and clones."""
+    """Raises for a Parameter of a view or clone."""
     if parameter.copy_of:
         fix = {
             "view": "give it the model: view.train()",

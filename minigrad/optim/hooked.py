@@ -1,4 +1,4 @@
-"""An optimizer's step by a user's function: see `hooks.update`."""
+"""Runs an optimizer's step with a learner's function: see `update` of `seams.Seams`."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from minigrad.tape.node import user_place
 
 
 def updated_by_hook(optimizer, update):
-    """Calls update with copies for each parameter with a gradient, then writes the results.
+    """Calls `update` with copies for each parameter with a gradient, then writes the results.
 
-    Returns False and does nothing if update is for other algorithms.
+    Returns False, and does nothing, if `update` is for other algorithms.
     """
     if optimizer.algorithm not in getattr(update, "algorithms", (optimizer.algorithm,)):
         return False
@@ -53,7 +53,7 @@ def updated_by_hook(optimizer, update):
 
 @uninterrupted
 def write(found, place):
-    """Writes ndarrays to the Arrays beside them: all, or none."""
+    """Writes to each Array the ndarray beside it. Writes all or none."""
     for array, values in found:
         device_of(array).prepare_write(array, place)
         set_values(array, values.reshape(array.shape))

@@ -35,19 +35,19 @@ _update = functools.cache(Update)
 class Optimizer:
     """The base class of optimizers. `state` is {parameter id: {name: Variable}}.
 
-    Given a Module, it follows the module by id and sees parameters that are added or replaced
-    later. Given Parameters, it keeps those objects. It skips a frozen parameter and one whose
-    `.grad` is None; with a gradient of zeros a parameter still moves, by momentum and decay.
+    Given a Module, an optimizer follows it and sees parameters that are added or replaced later.
+    Given Parameters, it keeps these objects. It skips frozen parameters and those whose `.grad` is
+    None. With a gradient of zeros a parameter still moves, by momentum and decay.
 
-    A rule is a subclass: see `rules`. defaults: {hyperparameter: value}, the learning rate first;
-    slots: names of the arrays kept per parameter; below_one: hyperparameters that must be below 1
-    (the numbers of pairs always must).
+    A subclass is a rule: see `rules`. defaults: {hyperparameter: value}, the learning rate first.
+    slots: names of the arrays kept per parameter. below_one: hyperparameters that must be below 1;
+    the numbers of pairs always must be.
     """
 
     defaults: dict = {}
     slots: tuple = ()
     below_one: tuple = ()
-    formula: Any  # (p, g, state, h) -> the new p and state
+    formula: Any  # (p, g, state, h) -> the new p and the new state
     _scheduled: list | None
 
     def __init_subclass__(cls):
@@ -74,7 +74,7 @@ class Optimizer:
         self.algorithm = type(self).__name__
         self.on_orphan = choice(self.algorithm, "on_orphan", on_orphan, ORPHAN_RULES)
         self.state, self._passes, self._seen = {}, None, -1
-        self._schedules, self._scheduled = [], None  # weak references, and the rates set last
+        self._schedules, self._scheduled = [], None  # weak references; the rates set last
         groups = []
         for sources, own in split(self.algorithm, parameters):
             unknown = set(own) - set(self.defaults)
@@ -116,14 +116,14 @@ class Optimizer:
             group.learning_rate = value
 
     def slots_of(self, values):
-        """Names of the arrays kept per parameter with these hyperparameters."""
+        """Returns the names of the arrays kept per parameter with these hyperparameters."""
         return self.slots
 
     def check(self, values):
-        """Raises if hyperparameters are incompatible."""
+        """Raises if hyperparameters do not go together."""
 
     def checked(self, name, value):
-        """Return a hyperparameter's value after checking its range and type (the default's)."""
+        """Checks the range and type of a hyperparameter; returns it with its default's type."""
         if name not in self.defaults:
             raise AttributeError(
                 f"{self.algorithm} has no hyperparameter '{name}'; "
@@ -141,7 +141,7 @@ class Optimizer:
         return tuple(number(self.algorithm, name, b, 0.0, below=1.0) for b in value)
 
     def update_of(self, values):
-        """The formulas.Update for these hyperparameters."""
+        """Returns the formulas.Update for these hyperparameters."""
         return _update(type(self).formula, tuple(self.slots_of(values)), structure(values))
 
     # -- parameters ----------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Optimizer:
 
     @uninterrupted
     def add(self, parameter, group=0):
-        """Updates one more parameter from now on, with fresh state; group: index of its group."""
+        """Updates one more parameter from now on, with fresh state. group: the group's index."""
         kind = f"{self.algorithm}.add"
         instance(kind, "parameter", parameter, Parameter, "a Parameter")
         check_trainable(kind, parameter)
@@ -207,7 +207,7 @@ class Optimizer:
 
     @uninterrupted
     def _sync(self):
-        """Finds the parameters of followed modules again if any module has changed."""
+        """Collects the parameters of followed modules again if any module has changed."""
         if self._seen != changes.count:
             if self._tracking.update():
                 self.forget_plan()
@@ -224,8 +224,8 @@ class Optimizer:
         """Updates every parameter that has a gradient.
 
         Raises:
-            OrphanParameterError: a parameter is no longer part of a module, so training it has no
-                effect on the model, or its state was lost.
+            OrphanParameterError: a parameter is no longer part of a module: training it would not
+                change the model, or its state was lost.
         """
         ready()
         if self._seen != changes.count:
@@ -261,7 +261,7 @@ class Optimizer:
 
     @uninterrupted
     def state_for(self, parameter, group):
-        """The state of a parameter, made or converted if needed; None if the rule has no state."""
+        """Returns a parameter's state, made or converted if needed; None if the rule has none."""
         update = group.update()
         slots, counts = update.slots, update.counts_steps
         state = self.state.get(parameter.id)
@@ -292,7 +292,7 @@ class Optimizer:
             try:
                 raise error
             finally:
-                del error  # it refers to this frame: a cycle
+                del error  # it refers to this frame: break the cycle
         if self.on_orphan == "warn":
             for p in self._tracking.unwarned():
                 warnings.warn(
@@ -321,7 +321,7 @@ class Optimizer:
     # -- saving --------------------------------------------------------------------------------
 
     def state_dict(self):
-        """{'algorithm', 'groups', 'state'}: hyperparameters, and state by the parameters' names.
+        """Returns {'algorithm', 'groups', 'state'}: hyperparameters, and state by parameter name.
 
         Values are clones of the current state. State of parameters that are gone is left out.
         """
@@ -329,30 +329,31 @@ class Optimizer:
         return saving.state_dict(self)
 
     def load_state_dict(self, saved):
-        """Restores the result of `state_dict`, by name and shape in any order.
+        """Restores the result of `state_dict`, by the parameters' names, in any order.
 
         Returns:
-            (missing, stale): names of parameters without saved state, which start with fresh state,
-            and saved names that are not updated here; a warning lists the latter.
+            (missing, stale). missing: names of parameters without saved state, which start with
+            fresh state. stale: saved names that this optimizer does not update; a warning lists
+            them.
 
         Raises:
-            StateError: another algorithm, or other shapes; then nothing was written.
+            StateError: the algorithm or shapes differ. Nothing was written.
         """
         self._sync()
         return saving.load_state_dict(self, saved)
 
     def named_parameters(self):
-        """(name, Parameter) of all updated parameters, with the names used by `state_dict`."""
+        """Returns (name, Parameter) of all updated parameters, by the names of `state_dict`."""
         self._sync()
         return self._tracking.named()
 
     # -- copies --------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo):
-        """An optimizer of copies of its parameters, with a copy of its state.
+        """Returns an optimizer of copies of its parameters, with a copy of its state.
 
-        copy.deepcopy((model, optimizer)) returns a new model and the optimizer that trains it; the
-        new parameters have new ids. copy.deepcopy(optimizer) copies parameters too, as in PyTorch.
+        copy.deepcopy((model, optimizer)) returns a new model and the optimizer that trains it. The
+        new parameters have new ids. copy.deepcopy(optimizer) also copies parameters, as in PyTorch.
         """
         self._sync()
         if self._tracking.orphans:

@@ -1,4 +1,4 @@
-"""Passes of an optimizer's step: each updates all parameters of one dtype on one device."""
+"""The passes of an optimizer's step. Each updates all parameters of one dtype and device."""
 
 from array import array as integers
 
@@ -16,19 +16,19 @@ from minigrad.devices.cpu.updates import (
 )
 from minigrad.devices.threads import threads
 
-SPLIT = 1 << 17  # elements; from this size on, threads share the work
-GRAIN = 64  # elements; cuts are multiples of it, so that threads share no cache line
+SPLIT = 1 << 17  # elements from which on threads share the work
+GRAIN = 64  # elements; cuts are multiples, so that threads share no cache line
 
 
 class UpdatePass:
-    """The CPU's pass: one kernel call with a table of addresses, which the parameters keep valid.
+    """The CPU's pass: one kernel call with a table of addresses.
 
-    Each step first writes the addresses of parameters and gradients into the table: unsharing a
-    copy-on-write clone moves a buffer, and every step has new gradients.
+    Each step first writes the addresses of parameters and gradients into the table. They change:
+    unsharing a copy-on-write clone moves a buffer, and every step has new gradients.
 
     Args:
         update: the formulas.Update of all rows.
-        rows: (parameter, its state or None, its group); None before its first gradient.
+        rows: (parameter, state, group); the state is None before the first gradient.
     """
 
     def __init__(self, update, dtype, rows):
@@ -53,9 +53,9 @@ class UpdatePass:
         self.table_at, self.pieces_at = (x.buffer_info()[0] for x in (self.table, self.pieces))
 
     def prepare(self, place):
-        """Writes the addresses and bumps the versions; False if the table is out of date.
+        """Writes the addresses and increments versions. Returns False if the table is out of date.
 
-        place: the user's line, for errors about values that were saved before this step.
+        place: the user's line, for errors about values saved before this step.
         """
         table, k, kept = self.table, 0, []
         for p, array, block, state, is_ready in self.entries:
@@ -96,13 +96,13 @@ class UpdatePass:
         if len(self.ranges) == 1:
             self.kernel(table, rows, pieces, 0, self.ranges[0][1])
         else:
-            self.kernel(table, rows, pieces, 0, 0)  # counts the steps, once
+            self.kernel(table, rows, pieces, 0, 0)  # only counts the steps, once
             threads.run(self.kernel, [(table, 0, pieces, a, b) for a, b in self.ranges])
         self.kept = []
 
 
 class DevicePass:
-    """Like `UpdatePass`, on the device of this name, other than the CPU: one call per group."""
+    """Like `UpdatePass`, for a device other than the CPU, with one call per group."""
 
     def __init__(self, update, device, rows):
         self.update, self.device, self.place = update, device_named(device), None
@@ -112,7 +112,7 @@ class DevicePass:
         ]
 
     def prepare(self, place):
-        """Whether the rows are still valid. place: the user's line."""
+        """Returns whether the rows are still valid. place: the user's line."""
         self.place = place
         return all(
             p._grad is None or not p._requires_grad or (p.array is array and is_ready)
@@ -140,14 +140,16 @@ class DevicePass:
 
 
 def pass_of(update, dtype, device, rows):
-    """The pass of an Update for one dtype and device; rows: (parameter, state, group)."""
+    """Makes the pass of an Update for one dtype and device. rows: (parameter, state, group)."""
     if device == "cpu":
         return UpdatePass(update, dtype, rows)
     return DevicePass(update, device, rows)
 
 
 def cut(sizes, parts):
-    """Pieces (row, first element, elements) as flat integers, and the range of pieces per part.
+    """Cuts rows into pieces, and divides the pieces among parts of equal work.
+
+    Returns ([row, first element, count, ...], [range of pieces of each part]).
 
     >>> cut([100, 300], 2)
     (array('q', [0, 0, 100, 1, 0, 192, 1, 192, 108]), [(0, 2), (2, 3)])

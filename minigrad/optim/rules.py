@@ -1,10 +1,10 @@
 """The optimizers: each has its defaults, the arrays it keeps per parameter, and one formula.
 
-formula(p, g, state, h) returns the new parameter and the new state, in the order of `slots_of`; h
+formula(p, g, state, h) returns the new parameter and the new state, in the order of `slots_of`. h
 has the hyperparameters and h.t, the number of steps of this parameter including the current one.
-`"momentum" in h` tests whether a number is not 0, so that the formula can omit its term. The CPU
-and GPU kernels, which update all parameters at once, and the program of a compiled step are
-generated from the formula.
+`"momentum" in h` tests whether a number is not 0, so that the formula can omit its term. The
+formula generates the CPU and GPU kernels, which update all parameters at once, and the program of a
+compiled step.
 
 Semantics and defaults are those of PyTorch, whose `lr` is `learning_rate` here.
 """
@@ -19,7 +19,7 @@ class SGD(Optimizer):
 
     Args:
         parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
-        learning_rate: the size of a step; it can be set later, by hand or by a schedule.
+        learning_rate: the size of a step. You or a schedule may set it later.
         momentum: 0 keeps no state (Sutskever et al. 2013).
         nesterov: uses gradient + momentum v instead of v.
         weight_decay: adds weight_decay * p to the gradient.
@@ -65,8 +65,8 @@ class Adam(Optimizer):
 
     Args:
         parameters, learning_rate, on_orphan: as for SGD.
-        betas: b1 and b2, below 1: how slowly the two averages change.
-        eps: added to the root, so that the quotient stays finite where v is 0.
+        betas: b1 and b2, below 1. The larger they are, the slower the averages change.
+        eps: added to the root, so that the quotient is finite where v is 0.
         weight_decay: adds weight_decay * p to the gradient (AdamW decays the parameter itself).
 
     State: first_moment, second_moment, step.
@@ -96,7 +96,7 @@ class AdamW(Adam):
 
 
 def adam(p, g, state, h):
-    """The step that Adam and AdamW share."""
+    """Computes the step that Adam and AdamW share."""
     (beta1, beta2), (first, second) = h.betas, state
     first = beta1 * first + (1.0 - beta1) * g
     second = beta2 * second + (1.0 - beta2) * g * g
@@ -105,16 +105,17 @@ def adam(p, g, state, h):
 
 
 class RMSprop(Optimizer):
-    """The gradient divided by the root of a moving average of its square.
+    """Divides the gradient by the root of a moving average of its square.
 
     s = alpha s + (1 - alpha) g^2; p -= learning_rate * g / (sqrt(s) + eps) (Tieleman, Hinton 2012).
 
     Args:
         parameters, learning_rate, weight_decay, on_orphan: as for SGD.
-        alpha: below 1: how slowly the average changes.
+        alpha: below 1. The larger it is, the slower the average changes.
         eps: added to the root.
         momentum: applies to the quotient.
-        centered: s minus the square of a moving average of g, under the root (Graves 2013).
+        centered: subtracts from s, under the root, the square of a moving average of g (Graves
+            2013).
 
     State: square_average; momentum if it is not 0; gradient_average if centered.
     """

@@ -1,4 +1,4 @@
-"""state_dict of optimizers, keyed by the names of the parameters, not by their positions."""
+"""state_dict of optimizers, keyed by parameter names instead of positions."""
 
 import functools
 import warnings
@@ -52,7 +52,7 @@ def load_state_dict(optimizer, saved):
 
 
 def prepared(optimizer, saved):
-    """(function that writes a state into an optimizer, LoadedState), after all checks."""
+    """Checks a state; returns (the function that writes it into the optimizer, LoadedState)."""
     kind = optimizer.algorithm
     if not isinstance(saved, dict) or not {"algorithm", "groups", "state"} <= set(saved):
         raise ArgumentTypeError(
@@ -94,7 +94,7 @@ def prepared(optimizer, saved):
 
 
 def _check_form(kind, saved):
-    """Raises unless what was saved has the form of a state_dict; JSON's lists may be its tuples."""
+    """Raises unless `saved` has the form of a state_dict. Tuples may have become JSON's lists."""
     groups, state = saved["groups"], saved["state"]
     found = None
     if not isinstance(groups, (list, tuple)) or not all(
@@ -118,12 +118,12 @@ def _check_form(kind, saved):
 
 
 def _read(name, value):
-    """A saved value as a Variable; lists and numbers, which JSON keeps, in full precision."""
+    """Returns a saved value as a Variable; lists and numbers from JSON in full precision."""
     return value if isinstance(value, Variable) else constant(from_data(name, value)[0], name)
 
 
 def _problems(name, parameter, values, slots, has_step):
-    """The reasons why saved values do not fit a parameter: a list of sentences."""
+    """Returns the reasons why saved values do not fit a parameter, as sentences."""
     wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
     found = []
     for key in {*wanted, *values}:
@@ -144,7 +144,7 @@ def _is_count(x):
 
 
 def _made(parameter, update, values):
-    """The state of a parameter with saved values; made before anything is written: it may fail."""
+    """Makes a parameter's state from saved values, before any write, because it may fail."""
     state = ParameterState(parameter, update.slots, update.counts_steps)
     with no_grad():
         state.take(values)
@@ -153,7 +153,7 @@ def _made(parameter, update, values):
 
 @uninterrupted
 def _take(optimizer, chosen, states):
-    """Writes everything: all checks are made."""
+    """Writes everything, after all checks."""
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
@@ -165,7 +165,7 @@ def _take(optimizer, chosen, states):
 
 
 def _groups(optimizer, saved):
-    """(group, saved hyperparameters) for each group, matched by the names of its parameters."""
+    """Returns (group, saved hyperparameters) of each group, matched by parameter names."""
     home = {name: k for k, group in enumerate(saved) for name in group["names"]}
     name_of = {p.id: name for name, p in optimizer.named_parameters()}
     chosen = []

@@ -1,8 +1,8 @@
 """Schedules: small objects whose step() sets the learning rate of an optimizer.
 
-Call `schedule.step()` once after each optimizer.step(), or after each epoch: then all numbers count
-epochs. Creating a schedule sets the rate of step 0. The peak of each group is the group's learning
-rate at that time.
+Call `schedule.step()` once after each optimizer.step(). You may also call it after each epoch; then
+all numbers count epochs. Creating a schedule sets the rate of step 0. The peak of each group is the
+group's learning rate at that time.
 
 Several schedules of one optimizer form a chain, as in PyTorch: each is stepped separately, and the
 current rate of the earlier schedules is the peak of the next. So LinearWarmup and CosineDecay
@@ -25,7 +25,9 @@ from minigrad.seams import seams
 
 
 def cosine(t, steps, peak=1.0, minimum=0.0):
-    """From peak at t = 0 to minimum at t = steps along half a cosine (Loshchilov, Hutter 2017).
+    """Goes from peak at t = 0 to minimum at t = steps along half a cosine.
+
+    Numbers t, steps, peak, minimum -> a float (Loshchilov, Hutter 2017).
 
     >>> cosine(0, 10), cosine(10, 10)
     (1.0, 0.0)
@@ -36,9 +38,10 @@ def cosine(t, steps, peak=1.0, minimum=0.0):
 
 
 def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
-    """Linear from peak / warmup at 0 to peak at warmup - 1, then cosine to minimum at steps.
+    """Rises from peak / warmup at 0 to peak at warmup - 1, then falls to minimum at steps.
 
-    It stays at minimum after `steps`.  Numbers t, warmup, steps, peak, minimum -> a float.
+    The rise is linear, the fall half a cosine; after `steps` it stays at minimum.
+    Numbers t, warmup, steps, peak, minimum -> a float.
 
     >>> [round(warmup_cosine(t, 2, 6), 3) for t in range(8)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
@@ -58,16 +61,16 @@ _numbers = itertools.count()
 class Schedule:
     """Sets the rate of a group to rate(t, peak); `t` counts the calls of step().
 
-    A schedule keeps references to the earlier schedules of its optimizer, which determine its peak;
-    the optimizer has only weak references. If the rate is set by hand and then another schedule is
-    made, the chain ends: the earlier schedules no longer have an effect.
+    A schedule keeps references to the earlier schedules of its optimizer, which determine its peak.
+    The optimizer has only weak references. A chain ends if you set the rate by hand and then make
+    another schedule: the earlier schedules have no more effect.
 
     Args:
-        optimizer: its learning rates are set.
+        optimizer: the optimizer whose learning rates it sets.
 
     Raises:
-        StateError: the chain has brought the rate to 0, which nothing multiplied raises again; or a
-            `step` whose chain has ended.
+        StateError: the earlier schedules have brought the rate to 0, which no factor can raise; or
+            `step` was called after the chain had ended.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -104,18 +107,18 @@ class Schedule:
         known[:] = [*(r for r in known if r() is not None), weakref.ref(self)]
 
     def _chain(self):
-        """The active schedules, in order of creation."""
+        """Returns the active schedules, in order of creation."""
         known = [reference() for reference in self.optimizer._schedules]
         found = [s for s in known if s is not None and not s._ended]
         return sorted(found, key=lambda schedule: schedule._number)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
+        """Returns the learning rate at step t."""
         raise NotImplementedError
 
     @uninterrupted
     def step(self):
-        """Advances by one step and sets the learning rates; a compiled step does so at each run."""
+        """Advances by one step and sets the learning rates. A compiled step does so at each run."""
         if self._ended:
             raise StateError(f"{type(self).__name__}.step: {self._ended}", f"{self}")
         if seams.effects.is_tracing:
@@ -134,7 +137,7 @@ class Schedule:
 
     @uninterrupted
     def _apply(self, chain, t):
-        """Sets the rates of a chain in which this schedule is at step t."""
+        """Sets the rates of a chain, with this schedule at step t."""
         rates = self._rates(chain, t)
         if t > self.t and not any(rates) and not any(chain[0].peaks):
             raise StateError(
@@ -145,7 +148,7 @@ class Schedule:
         self._set(rates)
 
     def _rates(self, chain, t):
-        """The rates of a chain in which this schedule is at step t, checked."""
+        """Computes and checks the rates of a chain, with this schedule at step t."""
         rates = list(chain[0].peaks)
         for schedule in chain:
             at = t if schedule is self else schedule.t
@@ -155,13 +158,13 @@ class Schedule:
     def _rate(self, t, peak):
         try:
             rate = self.rate(t, peak)
-        except OverflowError:  # of a power or a quotient; products are inf
+        except OverflowError:  # powers and quotients raise; products are inf
             rate = math.inf
         return self.optimizer.checked("learning_rate", rate)
 
     @uninterrupted
     def _let_go(self, some):
-        """Sets the rates of the chain without some schedules, unless rates were set by hand."""
+        """Sets the rates of the chain without `some` schedules, unless rates were set by hand."""
         chain, groups = self._chain(), self.optimizer.groups
         if [group.learning_rate for group in groups] == self.optimizer._scheduled:
             rates = list(chain[0].peaks)
@@ -178,7 +181,7 @@ class Schedule:
         optimizer._scheduled = rates if scheduled is None else scheduled
 
     def state_dict(self):
-        """Plain numbers for `load_state_dict`, the earlier schedules' included."""
+        """Returns plain numbers for `load_state_dict`, those of the earlier schedules included."""
         before = [schedule.state_dict() for schedule in self._before]
         return {
             "schedule": type(self).__name__, "t": self.t, "peaks": list(self.peaks),
@@ -192,13 +195,13 @@ class Schedule:
 
     @uninterrupted
     def _continue(self, saved):
-        """The same of a checked state."""
+        """Continues from a checked state and sets the learning rates."""
         self._take_all(saved)
         self._apply(self._chain(), self.t)
 
     @uninterrupted
     def _try(self, saved):
-        """Raises if a checked state leads to rates that are refused; sets nothing."""
+        """Raises if a checked state leads to invalid rates. Sets nothing."""
         former = [(schedule, dict(vars(schedule))) for schedule in (*self._before, self)]
         try:
             self._take_all(saved)
@@ -213,7 +216,7 @@ class Schedule:
         self._take(saved)
 
     def _read(self, saved):
-        """{attribute: value} of a saved state, checked."""
+        """Checks a saved state; returns {attribute: value}."""
         where, peaks = f"{type(self).__name__}.load_state_dict", saved["peaks"]
         if not isinstance(peaks, (list, tuple)):
             raise ArgumentTypeError(f"{where}: wanted a list of numbers for peaks", shown(peaks))
@@ -248,7 +251,7 @@ class Schedule:
 
 
 def prepared(schedule, saved):
-    """The function that writes a state into a schedule, after all checks."""
+    """Checks a state; returns the function that writes it into the schedule."""
     _check_saved(schedule, saved)
     schedule._try(saved)
     return functools.partial(schedule._continue, saved)
@@ -318,7 +321,7 @@ class ExponentialDecay(Schedule):
 
 
 class CosineDecay(Schedule):
-    """From peak at 0 to minimum at `steps` along half a cosine; beyond, it rises again."""
+    """Falls from peak at 0 to minimum at `steps` along half a cosine, and then rises again."""
 
     def __init__(self, optimizer, steps, minimum=0.0):
         self.steps = whole("CosineDecay", "steps", steps, 1)
@@ -330,7 +333,7 @@ class CosineDecay(Schedule):
 
 
 class LinearWarmup(Schedule):
-    """From peak * start at 0 to peak at `steps` in equal steps, then peak; start: from 0 to 1."""
+    """Rises in equal steps from peak * start at 0 to peak at `steps`; start is from 0 to 1."""
 
     def __init__(self, optimizer, steps, start=0.0):
         self.steps = whole("LinearWarmup", "steps", steps, 1)
@@ -343,7 +346,7 @@ class LinearWarmup(Schedule):
 
 
 class WarmupCosine(Schedule):
-    """Linear to peak in `warmup` steps, then half a cosine to minimum at `steps`.
+    """Rises linearly to peak in `warmup` steps, then falls to minimum at `steps`, half a cosine.
 
     Raises:
         ArgumentError: warmup is not below steps.
@@ -362,12 +365,12 @@ class WarmupCosine(Schedule):
 
 
 class LambdaSchedule(Schedule):
-    """peak * function(t) of a function of your own: PyTorch's LambdaLR.
+    """peak * function(t) with your own function, as PyTorch's LambdaLR.
 
     Args:
-        optimizer: its learning rates are set.
+        optimizer: the optimizer whose learning rates it sets.
         function: takes the step t, an int from 0 on, and returns a number of at least 0. A saved
-            state does not hold it.
+            state does not contain it.
 
     >>> import minigrad as mg
     >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=0.5)
@@ -391,12 +394,12 @@ class ReduceOnPlateau(Schedule):
     """Multiplies the rate by `factor` when the values of `step(value)` stop improving.
 
     Args:
-        optimizer: its learning rates are set.
+        optimizer: the optimizer whose learning rates it sets.
         factor: from 0 to 1.
-        patience: the number of steps without progress to tolerate; the next one reduces the rate.
+        patience: the number of steps without progress to tolerate. The next one reduces the rate.
         threshold: progress is a value below best * (1 - threshold), or above best * (1 + threshold)
             with mode='max'.
-        minimum: lower bound of the rate.
+        minimum: the lower bound of the rate.
         mode: 'min' for losses, 'max' for accuracies.
     """
 
@@ -445,17 +448,17 @@ class ReduceOnPlateau(Schedule):
 
 
 class Sequence(Schedule):
-    """Schedules one after the other, each from its own step 0: PyTorch's SequentialLR.
+    """Runs schedules one after another, each from its own step 0, as PyTorch's SequentialLR.
 
     Args:
-        optimizer: its learning rates are set.
+        optimizer: the optimizer whose learning rates it sets.
         schedules: schedules of the same optimizer, in order. From now on step the sequence instead
             of its schedules.
         milestones: the steps at which the second, the third, ... schedule begins.
 
     Raises:
-        ArgumentError: milestones that do not increase, or are not one fewer than the schedules; a
-            schedule of another optimizer, or one that has made a step.
+        ArgumentError: milestones do not increase, or are not one fewer than the schedules; a
+            schedule belongs to another optimizer, or has made a step.
 
     >>> import minigrad as mg
     >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=1.0)
@@ -488,7 +491,7 @@ class Sequence(Schedule):
 
 
 def _parts(optimizer, schedules, milestones):
-    """The schedules and milestones of a Sequence, checked."""
+    """Checks and returns the schedules and milestones of a Sequence."""
     for name, given in (("schedules", schedules), ("milestones", milestones)):
         if not isinstance(given, (list, tuple)):
             raise ArgumentTypeError(f"Sequence: wanted a list of {name}", short(given))

@@ -1,4 +1,4 @@
-"""The state that an optimizer keeps per parameter: views of one block of memory, and counters."""
+"""The state of an optimizer per parameter: views of one block of memory, and counters."""
 
 from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
@@ -6,15 +6,15 @@ from minigrad.devices.backend import device_of
 from minigrad.formulas.update import MOST_OF_STEPS
 from minigrad.tape.variable import Variable, filled
 
-ALIGN = 16  # elements: each slot starts on a cache line of float32
-COUNTERS = 1 + MOST_OF_STEPS  # the number of steps, and values that kernels compute from it
+ALIGN = 16  # elements; float32 slots start on a cache line
+COUNTERS = 1 + MOST_OF_STEPS  # the step count, and numbers that kernels compute from it
 
 
 class ParameterState(dict):
-    """{name: Variable}: slots of the parameter's shape and dtype, and `step` if steps are counted.
+    """{name: Variable}: slots of the parameter's shape and dtype, and perhaps the `step` count.
 
-    All memory is on the parameter's device. block: the Array of all slots; slot: elements from one
-    slot to the next; counters: float64, the step and the values that kernels compute from it.
+    All memory is on the parameter's device. block: the Array of all slots. slot: the elements from
+    one slot to the next. counters: float64, the step and the numbers that kernels compute from it.
     """
 
     def __init__(self, parameter, names, has_step):
@@ -32,7 +32,7 @@ class ParameterState(dict):
             self["step"] = Variable(self.counters.view((), (), 0))
 
     def fits(self, parameter, names, has_step):
-        """Whether this state has the shape, dtype, device and names that the parameter needs."""
+        """Returns whether it has the shape, dtype, device and names that the parameter needs."""
         wanted = {*names, "step"} if has_step else {*names}
         return (
             self.shape == parameter.shape
@@ -42,7 +42,7 @@ class ParameterState(dict):
         )
 
     def copy_for(self, parameter):
-        """An exact copy for another parameter of the same shape, dtype and device."""
+        """Returns an exact copy for another parameter of the same shape, dtype and device."""
         names = [name for name in self if name != "step"]
         out = ParameterState(parameter, names, self.counters is not None)
         device = device_of(parameter.array)
@@ -52,10 +52,10 @@ class ParameterState(dict):
         return out
 
     def __reduce_ex__(self, protocol):
-        return dict, (dict(self),)  # for copies: the values, without the block that kernels read
+        return dict, (dict(self),)  # copies have the values, without the block for kernels
 
     def take(self, values):
-        """Copies the values with known names: Variables of the same shape, on any device."""
+        """Copies in the values with known names: Variables of the same shape, on any device."""
         for name, value in values.items():
             if name in self:
                 self[name].copy_(value.detach().to(self.device))

@@ -1,6 +1,6 @@
-"""Optimizer steps by formulas while a program is traced.
+"""Records optimizer steps as formulas while a program is traced.
 
-The program reads the learning rate from the group's array at each run; the other hyperparameters
+The program reads the learning rate from the group's array at each run. The other hyperparameters
 are constants of the program.
 """
 
@@ -11,7 +11,7 @@ from minigrad.seams import seams
 
 
 class _TracedNumbers:
-    """The numbers of a group's update, as floats or as Arrays of shape (), made when needed."""
+    """Computes the numbers of a group's update when needed: floats, or Arrays of shape ()."""
 
     def __init__(self, device, group):
         self.device, self.update, self.found = device, group.update(), {}
@@ -20,7 +20,7 @@ class _TracedNumbers:
         self.given = {**self.values, RATE: self.rate}
 
     def of(self, state, dtype):
-        """All numbers, in a dtype, for a parameter with this state; also counts its step."""
+        """Returns all numbers, in a dtype, for a parameter with this state, and counts its step."""
         device, update = self.device, self.update
         found = {}
         if update.counts_steps:
@@ -49,14 +49,15 @@ class _TracedNumbers:
 
 
 def cast(device, x, dtype):
-    """An Array converted to a dtype, or the Array itself if it has the dtype."""
+    """Converts an Array to a dtype, or returns the Array if it has the dtype."""
     return x if x.dtype is dtype else device.convert(x, dtype)
 
 
 def update(optimizer, place):
-    """One step of all parameters with a gradient, one elementwise instruction per parameter.
+    """Records a step of all parameters with a gradient, one elementwise instruction for each.
 
-    place: the user's line. Missing state is made outside the trace, as it outlives the program.
+    place: the user's line. It makes missing state outside the trace, because state outlives the
+    program.
     """
     device, trace = default_device(), seams.effects
     for group in optimizer.groups:

@@ -1,4 +1,4 @@
-"""Tracks the parameters that an optimizer updates, their names, and orphans among them."""
+"""Tracks the parameters that an optimizer updates, their names, and the orphans among them."""
 
 from minigrad.errors import ArgumentError
 from minigrad.nn import Module
@@ -8,18 +8,18 @@ from minigrad.optim.group import check_trainable
 class Tracking:
     """Follows modules by the ids of their parameters, and keeps Parameters that were given.
 
-    orphans: {id: Parameter} that the optimizer must report: given objects that no living module
-    contains any more, and followed parameters that are gone although they have state.
+    orphans: {id: Parameter} that the optimizer must report. These are given Parameters that no
+    living module contains any more, and followed Parameters that are gone but have state.
     """
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
         self._names, self._warned = {}, set()
-        self._followed = {}  # id -> Parameter found in a module
+        self._followed = {}  # id -> Parameter of a followed module
         self.orphans = {}
 
     def update(self):
-        """Expands modules into parameters again; returns whether the list has changed."""
+        """Lists the parameters of modules again; returns whether the list has changed."""
         optimizer = self._optimizer
         owner_of, followed, names, lists = {}, {}, {}, []
         for k, group in enumerate(optimizer.groups):
@@ -31,7 +31,7 @@ class Tracking:
                     check_trainable(optimizer.algorithm, p)
                     if p.id in owner_of:
                         if is_module and owner_of[p.id] == (k, True):
-                            continue  # tied: two modules of one group share it
+                            continue  # two modules of one group share it
                         _raise_twice(optimizer.algorithm, p)
                     owner_of[p.id] = k, is_module
                     found.append(p)
@@ -77,26 +77,26 @@ class Tracking:
         self._followed, self.orphans = followed, orphans
 
     def knows(self, parameter):
-        """Whether the parameter is updated now, is an orphan, or has state."""
+        """Returns whether the parameter is updated now, is an orphan, or has state."""
         return parameter.id in self.orphans or any(
             p is parameter for group in self._optimizer.groups for p in group.parameters
         ) or parameter.id in self._optimizer.state  # fmt: skip
 
     def replaced(self, old, new):
-        """Replaces a given `old` by `new`; `old` is no longer followed, nor an orphan."""
+        """Replaces a given `old` with `new`, and forgets `old`."""
         self.orphans.pop(old.id, None)
         self._followed.pop(old.id, None)
         for group in self._optimizer.groups:
             group.sources = [new if s is old else s for s in group.sources]
 
     def unwarned(self):
-        """Orphans that no warning has named yet."""
+        """Returns the orphans that no warning has named yet."""
         new = [p for id_, p in self.orphans.items() if id_ not in self._warned]
         self._warned.update(p.id for p in new)
         return new
 
     def rename(self, names):
-        """Adopts {id: name}, the names that another optimizer used for the parameters."""
+        """Takes over {id: name}, the names that another optimizer used for the parameters."""
         self._names.update(names)
 
     def accept_orphans(self):
@@ -108,11 +108,11 @@ class Tracking:
                 del self.orphans[id_]
 
     def name_of(self, parameter):
-        """The name under which the parameter is or was tracked."""
+        """Returns the name under which the parameter is or was tracked."""
         return self._names.get(parameter.id) or parameter.name
 
     def named(self):
-        """(name, Parameter) in order."""
+        """Returns (name, Parameter) in order."""
         return [(self._names[p.id], p) for g in self._optimizer.groups for p in g.parameters]
 
 

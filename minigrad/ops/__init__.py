@@ -1,1 +1,1 @@
-"""One class per operation; `table.py` makes operators and public functions of the classes."""
+"""One class per operation. `table.py` makes operators and public functions from the classes."""

@@ -21,7 +21,8 @@ class Tan(Elementwise):
 class Atan2(Elementwise):
     """The angle of the point (b, a), from -pi to pi, broadcast.  (...), (...) -> (...).
 
-    mg.atan2(y, 1.0) is arctan(y). Of (0, 0) it is 0, or pi for b = -0; the gradients there are 0.
+    mg.atan2(y, 1.0) is arctan(y). The angle of (0, 0) is 0, or pi if b is -0; the gradients there
+    are 0.
     """
 
     domains = ((-2.0, 2.0), (0.3, 2.0))

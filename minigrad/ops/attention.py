@@ -1,7 +1,8 @@
 """Scaled dot-product attention, as one operation that does not save the probabilities.
 
-There is one probability per pair of query and key, so they would be the largest saved value. Only
-q, k and v are saved; backward recomputes the probabilities, like FlashAttention (Dao et al. 2022).
+There is one probability per pair of query and key, so they would be the largest saved value. The
+operation saves only q, k and v. Backward recomputes the probabilities, like FlashAttention (Dao et
+al. 2022).
 """
 
 import functools
@@ -30,12 +31,12 @@ CAUSAL = "causal"
 
 
 def _masked(x, scale, other, far):
-    """Scores that a mask of bools keeps, and `far` where it hides a key."""
+    """Scales scores, and replaces them with `far` where a mask of bools hides a key."""
     return e.where(other, x * scale, far)
 
 
 def _shifted(x, scale, other, far):
-    """Scores with a mask of floats added, of which -inf hides a key."""
+    """Scales scores and adds a mask of floats. `far` replaces them where it is -inf."""
     return e.where(e.equal(other, -math.inf), far, x * scale + other)
 
 
@@ -43,29 +44,32 @@ _NAMES = ("x", "scale", "other", "far")
 _x, _scale, _p = map(symbol, ("x", "scale", "p"))
 SOFTMAX = Program(["x", "scale"], [SoftmaxRow.formula(_x * _scale)])
 MASKED, SHIFTED = (Program(_NAMES, [f(*map(symbol, _NAMES))]) for f in (_masked, _shifted))
-# the gradient of the scores: x is the gradient of the probabilities p
+# computes the gradient of the scores from x, the gradient of the probabilities p
 SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
 
 
 @functools.lru_cache(maxsize=64)
 def lower_triangle(rows, columns, device):
-    """The causal mask, True where a query may see a key: an Array of bools on a named device."""
+    """Makes the causal mask on a named device: an Array (rows, columns) of bools.
+
+    True is where a query may see a key.
+    """
     with seams.effects.paused():  # the result is cached, so a trace must not record it
         return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
 
 
 def _far(scores):
-    """A masked score: its exponential is 0, and unlike -inf it cannot lead to NaN."""
+    """Returns the value of a masked score. Its exponential is 0; unlike -inf it gives no NaN."""
     return scores.dtype.limits[0]
 
 
 def probabilities(q, k, scale, mask):
-    """softmax(scale q k^T) of Arrays, masked: a new Array (..., m, n).
+    """Computes softmax(scale q k^T), masked: a new Array (..., m, n).
 
-    mask: None, 'causal', or an Array that broadcasts to the scores: bools that keep or mask a
-    score, or floats to add to it.
+    q: (..., m, d). k: (..., n, d). mask: None, 'causal', or an Array that broadcasts to the scores:
+    bools that keep or mask a score, or floats to add to it.
     """
-    scores = matmul_arrays(q, swapped(k))
+    scores = matmul_arrays(q, swapped(k))  # (..., m, n)
     if not scores.size:
         return scores
     device = device_of(scores)
@@ -80,8 +84,8 @@ def probabilities(q, k, scale, mask):
 
 
 def weights(q, k, scale, mask):
-    """The probabilities of Variables, by differentiable ops."""
-    scores = call("matmul", q, swap_last(k))
+    """Computes the probabilities (..., m, n) of Variables, by differentiable ops."""
+    scores = call("matmul", q, swap_last(k))  # (..., m, n)
     if mask is None:
         return SoftmaxRow.apply(scores * scale)
     if isinstance(mask, str):
@@ -92,24 +96,24 @@ def weights(q, k, scale, mask):
 
 
 def score_gradient(dy, q, k, v, scale, mask):
-    """The gradient of q k^T, by differentiable ops."""
-    p = weights(q, k, scale, mask)
-    dp = call("matmul", dy, swap_last(v))
+    """Computes the gradient (..., m, n) of q k^T, by differentiable ops. dy: (..., m, e)."""
+    p = weights(q, k, scale, mask)  # (..., m, n)
+    dp = call("matmul", dy, swap_last(v))  # (..., m, n)
     return p * (dp - call("sum", dp * p, -1, True)) * scale
 
 
 class AttentionPlan(StructuralPlan):
-    """First order: the probabilities are computed once for all three gradients."""
+    """For first-order gradients, computes the probabilities once for all three of them."""
 
     def backward(self, node, dy):
         if seams.in_backward:
             return super().backward(node, dy)
         (q, k, v), (scale, mask) = node.kept, node.attributes
-        p, results = probabilities(q, k, scale, mask), [None, None, None]
+        p, results = probabilities(q, k, scale, mask), [None, None, None]  # p: (..., m, n)
         if self.mask & 4:
-            results[2] = matmul_arrays(swapped(p), dy)
+            results[2] = matmul_arrays(swapped(p), dy)  # (..., n, e)
         if self.mask & 3:
-            dp = matmul_arrays(dy, swapped(v))
+            dp = matmul_arrays(dy, swapped(v))  # (..., m, n)
             if dp.shape != p.shape:  # v has batch axes that q and k lack
                 p = _as_wide(p, dp.shape)
             if dp.size:
@@ -123,7 +127,7 @@ class AttentionPlan(StructuralPlan):
 
 
 def _as_wide(p, shape):
-    """A copy of p broadcast to a shape."""
+    """Copies p, broadcast to a shape."""
     device = device_of(p)
     out = device.empty(shape, p.dtype)
     device.copy(p, out)
@@ -160,17 +164,22 @@ Attention.plan_type = AttentionPlan
 
 
 def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
-    """softmax(q k^T / sqrt(d)) v (Vaswani et al. 2017).
+    """Computes softmax(q k^T / sqrt(d)) v (Vaswani et al. 2017).
 
     (..., m, d), (..., n, d), (..., n, e) -> (..., m, e).
 
     Args:
-        q: queries.
+        q: queries, of floats.
         k: keys.
         v: values.
         mask: broadcasts to (..., m, n). Bool: True where a query may see a key. Float: added to
             the scores; -inf hides a key. A query that sees no key gets zeros.
-        is_causal: query i sees only keys 0 to i. Excludes a mask.
+        is_causal: let query i see only keys 0 to i. Excludes a mask.
+
+    Raises:
+        ShapeError: the shapes of q, k, v or the mask do not fit together.
+        DTypeError: q has no floats, or the mask has neither bools nor floats.
+        ArgumentError: both a mask and is_causal=True were given.
     """
     q, k, v = variables("attention", q, k, v)
     is_causal = flag("scaled_dot_product_attention", "is_causal", is_causal)
@@ -191,7 +200,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
     mask = variables("attention", q, mask)[1]
     check_operands("attention", (q, k, v, mask))
     if not mask.ndim:
-        mask = call("reshape", mask, (1,))
+        mask = call("reshape", mask, (1,))  # () -> (1,)
     if mask.dtype.is_float:
         mask = mask.to(q.dtype)
         sees = call("not_equal", mask, -math.inf)
@@ -201,7 +210,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
         raise DTypeError(
             "scaled_dot_product_attention: wanted a mask of bools or floats", mask.describe()
         )
-    if mask.requires_grad:  # a learned bias: only the composition of ops has its gradient
+    if mask.requires_grad:  # for a learned bias: only the composition of ops has its gradient
         y = call("matmul", weights(q, k, scale, mask), v)
     else:
         y = Attention.apply(q, k, v, scale, _fitting(mask, q, k))
@@ -209,7 +218,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
 
 
 def _fitting(mask, q, k) -> Array:
-    """A copy of the mask's Array, after checking that it broadcasts to the shape of the scores."""
+    """Checks that the mask broadcasts to the shape of the scores; returns a copy of its Array."""
     scores = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
     try:
         fits = np.broadcast_shapes(mask.shape, scores) == scores
@@ -220,7 +229,7 @@ def _fitting(mask, q, k) -> Array:
             f"scaled_dot_product_attention: wanted a mask that broadcasts to {scores}",
             f"{mask.shape}",
         )
-    return device_of(mask.array).convert(mask.array, mask.dtype)  # later writes do not affect it
+    return device_of(mask.array).convert(mask.array, mask.dtype)  # the user may write to the mask
 
 
 functions = (scaled_dot_product_attention,)

@@ -1,4 +1,4 @@
-"""Base classes of operations: Elementwise, RowWise, Structural. They derive plans and kernels."""
+"""Base classes of operations: Elementwise, RowWise, Structural. They make plans and kernels."""
 
 import inspect
 import itertools
@@ -24,7 +24,7 @@ from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
 registry = {}  # every op by its name
-SHAPES = {  # by the number of inputs: with these an elementwise op is tested if it states no others
+SHAPES = {  # {number of inputs: shapes} to test elementwise ops with that state no samples
     1: [((3, 4),), ((),), ((0,),), ((1,),)],
     2: [
         ((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2,)), ((0, 4), (4,)),
@@ -34,15 +34,15 @@ SHAPES = {  # by the number of inputs: with these an elementwise op is tested if
 
 
 class Operation(Function):
-    """An op of the table. A subclass without docstring, gradients or samples raises."""
+    """An op of the table. Defining a subclass without docstring, gradients or samples raises."""
 
     samples: list = []  # tuples of input shapes for tests
-    numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
+    numbers: tuple = ()  # test values for the last inputs, if these are numbers
     inputs: tuple = ()
-    routes_ints = True  # False: forward looks at the values of ints, or converts them before
+    routes_ints = True  # False if forward looks at the values of ints, or converts them first
     takes_numbers = is_plain = commutes = takes_list = False
     attributes: tuple = ()  # names of the arguments after the inputs
-    defaults: tuple = ()  # of the last attributes
+    defaults: tuple = ()  # defaults of the last attributes
 
     def __init_subclass__(cls, abstract=False, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -63,12 +63,12 @@ class Operation(Function):
 
     @classmethod
     def prepare(cls):
-        """Reads the class body."""
+        """Sets attributes of the class from its body."""
         raise NotImplementedError
 
     @classmethod
     def otherwise(cls, *args):
-        """What `apply` does where no fast path is known."""
+        """Runs the op for `apply` if no fast path is known."""
         count = len(cls.inputs)
         y = by_route(cls, args[:count], args[count:])
         return cls.slow_path(*args) if y is None else y
@@ -82,11 +82,11 @@ def _snake(name):
 
 
 class Elementwise(Operation, abstract=True):
-    """An op of one element: formula(x, ...) and gradient(dy, names...).
+    """An op that works element by element: formula(x, ...) and gradient(dy, names...).
 
     The parameters of gradient name the values to save: inputs, and `y` for the output. gradient
-    returns one formula per leading input; the remaining inputs take no gradient. `result`:
-    'promote' (the inputs' common dtype), 'real' (ints become float32) or 'bool'.
+    returns one formula for each of the first inputs; the remaining ones take no gradient. result:
+    'promote' (the common dtype of the inputs), 'real' (ints become float32) or 'bool'.
     """
 
     result = "promote"
@@ -114,7 +114,7 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def plan(cls, mask):
-        """The plan that computes the gradients of the inputs in the bit mask."""
+        """Returns the plan that computes the gradients of the inputs in the bit mask."""
         found = cls.plans.get(mask)
         if found is None:
             found = cls.plans[mask] = cls.plan_type(cls, mask)
@@ -122,12 +122,12 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def number_plan(cls, mask):
-        """The plan for an Array and a number, of which the mask says where the Array stands."""
+        """Returns the plan for an Array and a number. mask: 1 if the Array is first, else 2."""
         return NumberPlan(cls, mask)
 
     @classmethod
     def result_dtype(cls, operands):
-        """The dtype of the output; numbers never change a dtype within its kind."""
+        """Returns the dtype of the output. Numbers never change a dtype within its kind."""
         if cls.result == "bool":
             return bool_
         dtype, number = None, None
@@ -150,7 +150,7 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def forward(cls, *operands):
-        """The output Array of Arrays and numbers."""
+        """Computes the output Array from Arrays and numbers."""
         arrays = [x for x in operands if isinstance(x, Array)]
         first = arrays[0]
         shape = first.shape
@@ -184,7 +184,7 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def run(cls, args, variables):
-        """forward and record."""
+        """Runs forward and records the op if needed."""
         if len(variables) > 1 or type(variables[0].array) is View:
             check_operands(cls.name, variables)
         operands, mask, bit = [], 0, 1
@@ -203,7 +203,7 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def record(cls, args, operands, out, mask):
-        """A Variable whose node keeps what the gradients need."""
+        """Returns a Variable whose node keeps the values that the gradients need."""
         replaced = seams.gradient_plan(cls, mask) if seams.gradient_plan else None
         plan = replaced or cls.plan(mask)
         kept = tuple(
@@ -228,7 +228,7 @@ class Elementwise(Operation, abstract=True):
 class RowWise(Elementwise, abstract=True):
     """A formula along the last axis, with row_sum, row_max, row_mean and column_of.
 
-    `keeps_row`: whether the output has one element for each of the row, or one per row (size 1).
+    keeps_row: whether the output has the elements of the row, or one element per row (size 1).
     Operands broadcast to the first input.
     """
 
@@ -244,7 +244,7 @@ class RowWise(Elementwise, abstract=True):
 
     @classmethod
     def run(cls, args, variables):
-        """forward and record. Rows of ints are computed in float64: their squares may overflow."""
+        """Runs forward and records. Ints become float64, because their squares may overflow."""
         x = args[0]
         if x.dtype.is_float:
             return super().run(args, variables)
@@ -252,7 +252,7 @@ class RowWise(Elementwise, abstract=True):
 
     @classmethod
     def forward(cls, *operands):
-        """The output Array."""
+        """Computes the output Array."""
         x = operands[0]
         if seams.row_kernel and x.size:
             replaced = seams.row_kernel(cls.name, operands)
@@ -280,14 +280,14 @@ class RowWise(Elementwise, abstract=True):
 
 
 class Structural(Operation, abstract=True):
-    """forward(*inputs, *attributes) over Arrays; gradients: one function per input.
+    """An op with forward(*inputs, *attributes) over Arrays, and one gradient function per input.
 
-    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` if it needs
+    A gradient function takes dy and, by name, inputs, `y`, attributes, or `x_shape` if it needs
     only the shape of input x. It runs on Variables, so it is differentiable itself.
     """
 
     gradients: tuple | None = ()
-    array_gradients: tuple | str | None = None  # the same over Arrays: a fast path, first order
+    array_gradients: tuple | str | None = None  # gradients over Arrays, for the fast path
     is_view = False  # whether the output shares the input's memory
 
     @classmethod
@@ -298,7 +298,7 @@ class Structural(Operation, abstract=True):
         count = cls.n_inputs = len(cls.gradients) if cls.gradients is not None else cls.n_inputs
         cls.inputs, cls.attributes = tuple(names[:count]), tuple(names[count:])
         cls.has_gradients = cls.gradients is not None
-        if cls.array_gradients == "same":  # they apply one op to dy, which may be an Array
+        if cls.array_gradients == "same":  # these apply one op to dy, which may be an Array
             cls.array_gradients = cls.gradients
         cls.plans, cls.plan_type = {}, StructuralPlan
         cls.defaults = cls.forward.__defaults__ or ()
@@ -309,12 +309,12 @@ class Structural(Operation, abstract=True):
 
     @classmethod
     def slow_path(cls, *args):
-        """Runs the op on Variables (then attributes) and records it if needed."""
+        """Runs the op on Variables, followed by attributes, and records it if needed."""
         count = cls.n_inputs
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):
-                if isinstance(a, Array):  # dy of a first-order gradient
+                if isinstance(a, Array):  # the dy of a first-order gradient
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
@@ -327,7 +327,7 @@ class Structural(Operation, abstract=True):
 
     @classmethod
     def run(cls, args, variables, attributes=()):
-        """forward and record."""
+        """Runs forward and records the op if needed."""
         if len(variables) > 1 or type(variables[0].array) is View:
             check_operands(cls.name, variables)
         arrays = [v.array for v in variables]

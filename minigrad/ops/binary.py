@@ -69,7 +69,7 @@ class Pow(Elementwise):
 
     @classmethod
     def forward(cls, *operands):
-        """The output Array; refuses negative exponents of ints."""
+        """Computes the output Array. Raises for negative exponents of ints."""
         b = operands[1]
         if not cls.result_dtype(operands).is_float:
             lowest = b
@@ -88,8 +88,8 @@ class Pow(Elementwise):
         return e.power(a, b)
 
     def gradient(dy, a, b, y):
-        # At b = 0 the derivative by a is 0, and its derivative by b is 1 / a: for an extreme a,
-        # a^(b - 1) would turn both into 0 times infinity.
+        # At b = 0 the derivative by a is 0, and the derivative of that by b is 1 / a. For an
+        # extreme a, a^(b - 1) would turn both into 0 times infinity.
         flat = e.equal(b, 0.0)
         ordinary = e.logical_and(e.absolute(a) > 1e-30, e.absolute(a) < 1e30)
         level = where(ordinary, dy, 0.0) * b / where(ordinary, a, 1.0)
@@ -131,7 +131,7 @@ class Where(Elementwise):
     """a where c else b, broadcast.  (...), (...), (...) -> (...).
 
     Both sides are computed. A NaN on the side not taken does not reach the output, but it can reach
-    the gradient (0 * NaN): replace the inputs that cause it before the operation, not after.
+    the gradient (0 * NaN). Replace the inputs that cause it before the operation, not after.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
@@ -147,8 +147,8 @@ class Where(Elementwise):
 class Clip(Elementwise):
     """x limited to [low, high], Variables or numbers, broadcast.  (...), (...), (...) -> (...).
 
-    dy goes to x within the bounds and at them, otherwise to the bound that is the result. As in
-    PyTorch it goes to none where x is below two equal bounds.
+    dy goes to x within the bounds and at them, otherwise to the bound that is the result. Where x
+    is below two equal bounds, dy goes to none of them, as in PyTorch.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]

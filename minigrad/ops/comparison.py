@@ -1,4 +1,4 @@
-"""Comparisons and truth values: nothing here has a gradient."""
+"""Comparisons and truth values, which have no gradients."""
 
 import math
 
@@ -110,10 +110,10 @@ class IsFinite(Predicate):
 
 
 def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
-    """Whether |a - b| <= absolute + relative * |b| everywhere.  (...), (...) -> a bool.
+    """Returns whether |a - b| <= absolute + relative * |b| everywhere.  (...), (...) -> a bool.
 
-    Broadcast. Not part of the graph. NaN equals nothing, or only NaN with equal_nan; an infinity
-    equals itself.
+    Operands broadcast. The comparison is not part of the graph. NaN equals nothing, or with
+    equal_nan only NaN; an infinity equals itself.
 
     >>> import minigrad as mg
     >>> mg.allclose(mg.variable([1.0, 2.0]), [1.0, 2.000001])

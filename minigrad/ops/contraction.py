@@ -1,4 +1,4 @@
-"""einsum by permute, reshape, matmul and sum; diagonals."""
+"""einsum, made of permute, reshape, matmul and sum; diagonals."""
 
 import functools
 import operator
@@ -55,7 +55,7 @@ class DiagonalAdjoint(Structural):
 
 
 def diagonal(x, *, axis1=0, axis2=1):
-    """Elements whose indices along two axes are equal, as the last axis; a view.
+    """Takes the elements whose indices along two axes are equal, as the last axis; a view.
 
     (..., m, ..., n, ...) -> (..., min(m, n)).
     """
@@ -68,13 +68,16 @@ def diagonal(x, *, axis1=0, axis2=1):
 
 @functools.lru_cache(1024)
 def _labelled(equation, shapes):
-    """(labels of each operand, labels of the result, the size of every label)."""
+    """Returns (labels of each operand, labels of the result, {label: size})."""
     labels, result = _labels(equation, shapes)
     return labels, result, _sizes(equation, shapes, labels)
 
 
 def _labels(equation, shapes):
-    """([labels of each operand], labels of the result): letters, and ints for the axes of ...."""
+    """Returns ([labels of each operand], labels of the result).
+
+    Labels are letters, and ints for the axes of `...`.
+    """
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(shapes):
@@ -114,7 +117,7 @@ def _labels(equation, shapes):
 
 
 def _sizes(equation, shapes, labels):
-    """The size of every label; ShapeError if two disagree. Axes of ... broadcast."""
+    """Returns {label: size}. Axes of `...` broadcast; other sizes of a label must agree."""
     sizes = {}
     for shape, term in zip(shapes, labels, strict=True):
         for label, n in zip(term, shape, strict=True):
@@ -129,7 +132,7 @@ def _sizes(equation, shapes, labels):
 
 
 def _diagonals(x, labels):
-    """(x, labels) with the diagonal taken of each repeated label."""
+    """Takes the diagonal of each repeated label; returns (x, labels)."""
     while len(set(labels)) < len(labels):
         label = next(label for label in labels if labels.count(label) > 1)
         a = labels.index(label)
@@ -140,7 +143,7 @@ def _diagonals(x, labels):
 
 
 def _summed(x, labels, needed):
-    """(x, labels) summed over the labels that are no longer needed."""
+    """Sums x over the labels that are no longer needed; returns (x, labels)."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     if not axes:
         return x, labels
@@ -148,7 +151,7 @@ def _summed(x, labels, needed):
 
 
 def _arranged(x, labels, order):
-    """x with its axes in an order; labels that it lacks become axes of size 1."""
+    """Returns x with its axes in an order; labels that it lacks become axes of size 1."""
     x = _permuted(x, labels, [label for label in order if label in labels])
     shape, at = [], iter(x.shape)
     for label in order:
@@ -157,7 +160,10 @@ def _arranged(x, labels, order):
 
 
 def _product(first, second, needed, sizes):
-    """(x, labels) of the product of two terms, summed over shared labels that are not `needed`."""
+    """Multiplies two terms and sums over shared labels that are not `needed`.
+
+    Returns (x, labels).
+    """
     (a, left), (b, right) = first, second
     shared = [label for label in left if label in right]
     summed = [label for label in shared if label not in needed]
@@ -178,7 +184,7 @@ def _product(first, second, needed, sizes):
 
 
 def _permuted(x, labels, order):
-    """x with its axes, which have these labels, in another order; x itself if it is the same."""
+    """Returns x, whose axes have `labels`, with its axes in another order."""
     if all(map(operator.eq, labels, order)):
         return x
     return call("permute", x, tuple([labels.index(label) for label in order]))
@@ -189,12 +195,16 @@ def _reshaped(x, shape):
 
 
 def einsum(equation, *operands):
-    """Einstein summation: products of operands, summed over the letters that the result lacks.
+    """Einstein summation: multiplies operands and sums over the letters that the result lacks.
 
     einsum('bik,bkj->bij', a, b) is a batched matrix product. A letter that occurs twice in one term
-    takes the diagonal; ... stands for any axes, which broadcast. Without -> the result has the
-    letters that occur once, in alphabetical order. The pair of operands with the smallest product
-    is contracted first.
+    takes the diagonal. `...` stands for any axes, which broadcast. Without `->` the result has the
+    letters that occur once, in alphabetical order. It contracts the pair of operands with the
+    smallest product first.
+
+    Raises:
+        ArgumentError: the equation is invalid, or does not name as many operands.
+        ShapeError: an operand does not have one axis per letter, or sizes of a letter differ.
 
     >>> import minigrad as mg
     >>> mg.einsum("ij,j->i", mg.variable([[1.0, 2.0], [3.0, 4.0]]), mg.ones((2,))).tolist()
@@ -216,7 +226,7 @@ def einsum(equation, *operands):
         second, first = terms.pop(j), terms.pop(i)
         terms.append(_product(first, second, _needed(terms, result), sizes))
     x, term = terms[0]
-    if x is not operands[0]:  # else a view of the operand, not the operand itself
+    if x is not operands[0]:  # otherwise return a view, not the operand itself
         return _permuted(x, term, result)
     return call("permute", x, tuple([term.index(label) for label in result]))
 
@@ -226,7 +236,7 @@ def _needed(terms, result):
 
 
 def _cheapest(terms, result, sizes):
-    """The pair of terms whose product is the smallest."""
+    """Returns the pair of terms with the smallest product."""
 
     def cost(pair):
         others = [term for k, term in enumerate(terms) if k not in pair]

@@ -1,9 +1,9 @@
-"""Convolution as matrix products over unfolded windows, a few images at a time, in parallel.
+"""Convolution as matrix products over unfolded windows, some images at a time, in parallel.
 
-Device kernels that need no unfolding (stride 1, one group) are used where they exist: a device that
-only records programs has none.
-y = conv(x, w) is linear in x and in w, and its two gradients are linear in dy: the gradients of
-each of the three operations are the other two. Only x and w are saved; backward unfolds again.
+It uses device kernels without unfolding (stride 1, one group) where they exist. A device that only
+records programs has none. y = conv(x, w) is linear in x and in w, and its two gradients are linear
+in dy. So the gradients of each of the three operations are the other two. Only x and w are saved;
+backward unfolds again.
 """
 
 import math
@@ -22,15 +22,15 @@ from minigrad.seams import seams
 from minigrad.tape.backward import ADD
 from minigrad.tape.variable import Variable, filled
 
-COLUMNS = 1 << 17  # elements of unfolded windows per thread at a time: they fit into the cache
-BLOCKS = 64  # at most, per batch; each block sums gradients of kernels separately
-TRACED = 8  # at most about as many chunks per batch in a compiled step: the program lists each
+COLUMNS = 1 << 17  # elements of unfolded windows per thread, which fit into the cache
+BLOCKS = 64  # blocks per batch at most; each block sums gradients of kernels separately
+TRACED = 8  # about the most chunks per batch in a compiled step, which lists each of them
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
 
 
 class Chunks:
-    """The images of a batch in parallel ranges; each range is split into consecutive chunks.
+    """Splits the images of a batch into parallel ranges, and each range into consecutive chunks.
 
     The unfolded windows of a chunk fit into COLUMNS elements, or the chunk is a single image.
     """
@@ -45,7 +45,10 @@ class Chunks:
         self.memory = device.empty((self.parts, self.step, rows, columns), dtype)
 
     def run(self, function):
-        """Calls function(k, a, b, columns): images a to b - 1 of part k, memory for windows."""
+        """Calls function(k, a, b, columns) for each chunk.
+
+        A chunk has images a to b - 1, in range k. columns: memory for its unfolded windows.
+        """
         first, *rest = self.memory.strides
 
         def part(k, start, stop):
@@ -58,19 +61,19 @@ class Chunks:
 
 
 def images_of(x, a, b):
-    """Images a to b - 1 of an Array."""
+    """Returns images a to b - 1 of an Array, a view."""
     return x.view((b - a, *x.shape[1:]), x.strides, x.offset + a * x.strides[0])
 
 
 def as_groups(x, groups, rows):
-    """A contiguous Array (n, ...) as matrices (n, rows, columns), or (n, g, rows, columns)."""
+    """Views a contiguous Array (n, ...) as (n, rows, columns), or (n, groups, rows, columns)."""
     n = x.shape[0]
     columns = x.size // max(1, n * groups * rows)
     return as_shape(x, (n, rows, columns) if groups == 1 else (n, groups, rows, columns))
 
 
 def kernels_of(w, groups):
-    """Kernels (o, c / groups, kh, kw) as a matrix (o, rows), or one per group (g, o / g, rows)."""
+    """Views kernels (o, c / groups, kh, kw) as (o, rows), or (groups, o / groups, rows)."""
     w = device_of(w).contiguous(w)
     o, rows = w.shape[0], math.prod(w.shape[1:])
     return as_shape(w, (o, rows) if groups == 1 else (groups, o // groups, rows))
@@ -180,13 +183,13 @@ class ConvWeight(Structural):
             device.unfold(images_of(x, a, b), columns, window)
             for first in range(a // block * block, b, block):
                 low, high = max(a, first), min(b, first + block)
-                place = first // block + k  # parallel ranges share no sum
+                place = first // block + k  # parallel ranges must not share a sum
                 total = images_of(totals, place, place + 1).view(shape, totals.strides[1:])
                 total = kernels_of(total, groups)
                 every = total.view((high - low, *total.shape), (0, *total.strides))
                 falling = as_groups(images_of(g, low, high), groups, o // groups)
                 right = swapped(as_groups(images_of(columns, low - a, high - a), groups, rows))
-                device.matmul(falling, right, every, accumulate=True)  # a sum over the images
+                device.matmul(falling, right, every, accumulate=True)  # sums over the images
 
         chunks.run(images)
         out = device.empty(shape, g.dtype)
@@ -205,7 +208,7 @@ def _convolved(x, w, b, window, groups):
 
 
 def _checked(name, x, w, b, groups, spatial):
-    """The arguments as Variables, after checks of shapes and dtypes."""
+    """Checks shapes and dtypes; returns the arguments as Variables."""
     x, w = variables(name, x, w)
     axes = ("h", "w")[-spatial:]
     if x.ndim != spatial + 2 or w.ndim != spatial + 2:
@@ -245,10 +248,10 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
         x: images.
         w: kernels.
         b: a bias per output channel, or None.
-        stride: distance between windows. stride, padding and dilation are each an int or (h, w).
-        padding: width of the border of zeros.
-        dilation: distance between the elements of a window.
-        groups: the channels form this many groups, which are convolved separately.
+        stride: the distance between windows. Like padding and dilation, an int or (h, w).
+        padding: the width of the border of zeros.
+        dilation: the distance between the elements of a window.
+        groups: the number of groups of channels, which are convolved separately.
     """
     x, w, b = _checked("conv2d", x, w, b, groups, 2)
     window = window_of("conv2d", x.shape[2:], w.shape[2:], stride, padding, dilation)

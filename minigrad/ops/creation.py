@@ -42,16 +42,21 @@ from minigrad.tape.variable import Variable
 
 @named
 def variable(data, dtype=None, device=None, requires_grad=False, name=None):
-    """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
+    """Makes a leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
 
-    Python floats become float32, ints int64, bools bool; arrays, NumPy scalars and Variables keep
-    their dtype, also inside lists. Numbers that the dtype cannot represent are refused.
-    device: a name; the default is the device of a Variable, and the default device for other data.
-    Data of shape (...) -> (...).
+    Data of shape (...) -> (...). Python floats become float32, ints int64, bools bool. Arrays,
+    NumPy scalars and Variables keep their dtype, also inside lists.
+
+    Args:
+        data: the values.
+        dtype: another dtype for the leaf.
+        device: a name; the default is the device of a Variable, and else the default device.
+        requires_grad: whether backward computes a gradient for the leaf.
+        name: a name, for messages and pictures.
 
     Raises:
         ArgumentTypeError: the data are not numbers, or lists have different lengths.
-        DTypeError: a number does not fit into the dtype, or minigrad does not have the dtype.
+        DTypeError: a number does not fit into the dtype, or minigrad lacks the dtype.
 
     >>> import minigrad as mg
     >>> mg.variable([[1.0, 2.0]]).shape
@@ -72,7 +77,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
 
 
 def _leaf(where, array, requires_grad, name):
-    """A leaf with the checked options of a user."""
+    """Makes a leaf, and checks a user's options."""
     out = Variable(array, name=name if name is None else label(where, name))
     if requires_grad is not False:
         out.requires_grad = requires_grad
@@ -94,14 +99,14 @@ def _from_data(data, dtype, device):
 
 
 def _decided(number, dtype):
-    """A run's float as a plain one where an integer dtype is wanted: each is a step of its own."""
+    """Makes a RunTimeNumber a plain float if the dtype is integer: each value traces anew."""
     is_float = is_run_number(number) and not isinstance(number, (int, np.integer))
     cuts = is_float and dtype is not None and as_dtype(dtype).kind == "i"
     return float(number) if cuts else number
 
 
 def _refuse_fractions(name, found, dtype):
-    """Raises for numbers of a list that are no ints, where an integer dtype would cut them."""
+    """Raises if an integer dtype would cut off a fraction of a number in a list."""
     if dtype.kind == "i" and found.dtype.kind == "f" and (cut := found != np.trunc(found)).any():
         raise DTypeError(
             f"{name}: wanted whole numbers for {dtype}",
@@ -112,15 +117,15 @@ def _refuse_fractions(name, found, dtype):
 
 @teaching
 def from_numpy(array, requires_grad=False, name=None):
-    """A leaf that shares the memory of an ndarray: each sees the writes of the other.
+    """Makes a leaf that shares the memory of an ndarray: each sees the writes of the other.
 
-    Autograd cannot see NumPy's writes, so the values of a writable array are copied whenever an op
-    saves them. A read-only or strided array is copied. Like the array, the leaf is always on the
-    CPU; `x.to(device)` copies it to a device.  (...) -> (...), of the array's dtype.
+    (...) -> (...), of the array's dtype. Autograd cannot see NumPy's writes, so an op that saves
+    the values of a writable array copies them. A read-only or strided array is copied at once. Like
+    the array, the leaf is always on the CPU; `x.to(device)` copies it to a device.
 
     Raises:
         ArgumentTypeError: the argument is not an ndarray.
-        DTypeError: minigrad does not have the element type.
+        DTypeError: minigrad lacks the element type.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
@@ -137,14 +142,14 @@ def from_numpy(array, requires_grad=False, name=None):
 
 @teaching
 def from_dlpack(data):
-    """A Variable over the memory of another library's array, by the DLPack protocol.
+    """Makes a Variable over the memory of another library's array, by the DLPack protocol.
 
-    It is on the array's device: the CPU or 'cuda'.  (...) -> (...), of the array's dtype.
+    (...) -> (...), of the array's dtype and on its device: the CPU or 'cuda'.
 
     Raises:
-        ArgumentTypeError: the array has no DLPack, requires gradients, or is in memory that neither
-            NumPy nor 'cuda' can read.
-        DTypeError: minigrad does not have the element type.
+        ArgumentTypeError: the array does not support DLPack, requires gradients, or is in memory
+            that neither NumPy nor 'cuda' can read.
+        DTypeError: minigrad lacks the element type.
     """
     if not hasattr(data, "__dlpack__"):
         raise ArgumentTypeError(
@@ -157,13 +162,13 @@ def from_dlpack(data):
 
 
 def _is_cuda(data):
-    """Whether another library's array is in CUDA memory, by its DLPack device type."""
+    """Returns whether another library's array is in CUDA memory, by its DLPack device type."""
     kind = getattr(data, "__dlpack_device__", None)
     return kind is not None and int(kind()[0]) in (2, 13)
 
 
 def _by_dlpack(data):
-    """The ndarray over another library's array."""
+    """Returns an ndarray over another library's array."""
     try:
         return np.from_dlpack(data)
     except (BufferError, RuntimeError) as error:
@@ -175,7 +180,7 @@ def _by_dlpack(data):
 
 
 def sizes_of(name, shape):
-    """A shape for new memory: ints of at least 0."""
+    """Checks a shape for new memory; returns a tuple of ints of at least 0."""
     shape = shape_of(name, shape)
     if min(shape, default=0) < 0:
         raise ArgumentError(
@@ -187,7 +192,7 @@ def sizes_of(name, shape):
 
 
 def count_of(name, n):
-    """A number of elements."""
+    """Checks a number of elements, an int."""
     n = whole(name, "the number of elements", n, 0)
     if n >= 2**60:
         raise OutOfMemoryError(f"{name}: wanted fewer elements", shown(n))
@@ -210,7 +215,7 @@ def _refuse_sizes(name, shape, dtype, value=None):
 @functools.partial(remembered, form="")
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
-    """A leaf of one value.  shape, number -> shape.
+    """Makes a leaf of one value.  shape, number -> shape.
 
     dtype: the default is float32 for a float, int64 for an int, bool for a bool.
     """
@@ -238,7 +243,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
 @functools.partial(remembered, form="")
 @teaching
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of zeros.  shape -> shape, float32 by default."""
+    """Makes a leaf of zeros.  shape -> shape, float32 by default."""
     _refuse_sizes("zeros", shape, dtype)
     return full(sizes_of("zeros", shape), 0.0, dtype, device, requires_grad, name)
 
@@ -246,7 +251,7 @@ def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
 @functools.partial(remembered, form="")
 @teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of ones.  shape -> shape, float32 by default."""
+    """Makes a leaf of ones.  shape -> shape, float32 by default."""
     _refuse_sizes("ones", shape, dtype)
     return full(sizes_of("ones", shape), 1.0, dtype, device, requires_grad, name)
 
@@ -254,7 +259,7 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
 @remembered
 @teaching
 def full_like(x, value, dtype=None):
-    """A leaf of one value with a Variable's shape, device and, by default, dtype.
+    """Makes a leaf of one value with a Variable's shape, device and, by default, dtype.
 
     (...), number -> (...).
 
@@ -269,7 +274,7 @@ def full_like(x, value, dtype=None):
 @remembered
 @teaching
 def zeros_like(x):
-    """Zeros of a Variable's shape, dtype and device.  (...) -> (...)."""
+    """Makes zeros of a Variable's shape, dtype and device.  (...) -> (...)."""
     x = _like("zeros_like", x)
     return zeros(x.shape, x.dtype, x.device)
 
@@ -277,7 +282,7 @@ def zeros_like(x):
 @remembered
 @teaching
 def ones_like(x):
-    """Ones of a Variable's shape, dtype and device.  (...) -> (...)."""
+    """Makes ones of a Variable's shape, dtype and device.  (...) -> (...)."""
     x = _like("ones_like", x)
     return ones(x.shape, x.dtype, x.device)
 
@@ -334,8 +339,8 @@ def eye(n, dtype=float32, device=None):
 class Generator:
     """A counter-based source of random numbers (Philox 4x32-10, Salmon et al. 2011).
 
-    A number depends only on the seed and its place in the sequence, so it is the same on every
-    device and for every number of threads. State: `seed` and `counter`, ints.
+    A number depends only on the seed and its position in the sequence. So it is the same on every
+    device and for every number of threads. The state is `seed` and `counter`, ints.
     """
 
     def __init__(self, seed=0):
@@ -343,7 +348,7 @@ class Generator:
 
     @uninterrupted
     def manual_seed(self, seed):
-        """Restarts at the beginning of a seed's sequence."""
+        """Restarts at the beginning of the sequence of a seed."""
         seed = whole("manual_seed", "seed", seed)
         seams.effects.refuse(
             "manual_seed: a seed set inside a compiled step would be set once, while tracing",
@@ -363,7 +368,7 @@ class Generator:
         if traced is not None:
             return traced
         counter = self.counter
-        self.counter += count  # at most one block per number
+        self.counter += count  # a number takes at most one block
         return self.seed, counter
 
 
@@ -378,7 +383,7 @@ def manual_seed(seed):
 
 @teaching
 def get_rng_state():
-    """The state of the default generator, a pair of ints; save it with a model to resume a run."""
+    """Returns the default generator's state, a pair of ints. Save it with a model to resume."""
     seams.effects.refuse(
         "get_rng_state: inside a compiled step the state is not known", "call it outside"
     )
@@ -387,7 +392,7 @@ def get_rng_state():
 
 @teaching
 def set_rng_state(saved):
-    """Restores a state from `get_rng_state`: the default generator continues from there.
+    """Restores a state from `get_rng_state`. The default generator continues from there.
 
     >>> import minigrad as mg
     >>> saved = mg.get_rng_state()
@@ -427,19 +432,19 @@ def _float(name, shape, dtype):
 
 @named
 def rand(shape, dtype=float32, generator=None, device=None):
-    """Uniform in [0, 1).  shape -> shape, float32 or float64."""
+    """Draws uniform numbers in [0, 1).  shape -> shape, float32 or float64."""
     return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator, device)
 
 
 @named
 def randn(shape, dtype=float32, generator=None, device=None):
-    """Standard normal.  shape -> shape, float32 or float64."""
+    """Draws standard normal numbers.  shape -> shape, float32 or float64."""
     return _random("randn", "normal", shape, _float("randn", shape, dtype), generator, device)
 
 
 @named
 def randint(low, high, shape, generator=None, device=None):
-    """Integers from low to high - 1, equally likely.  int, int, shape -> shape, int64."""
+    """Draws ints from low to high - 1, equally likely.  int, int, shape -> shape, int64."""
     low, high = whole("randint", "low", low), whole("randint", "high", high)
     for end in (low, high):
         storable("randint", end, int64)
@@ -450,7 +455,7 @@ def randint(low, high, shape, generator=None, device=None):
 
 @teaching
 def randperm(n, generator=None, device=None):
-    """0 to n - 1 in random order.  int -> (n,), int64."""
+    """Returns 0 to n - 1 in random order.  int -> (n,), int64."""
     n = count_of("randperm", n)
     place = placed(device)
     keys = _random("randperm", "uniform", (1, n), float64, generator, place.name).array

@@ -1,4 +1,4 @@
-"""`mg.kernel`: a user's function, compiled by Numba, as a differentiable operation."""
+"""`mg.kernel`: makes a differentiable operation from a function that Numba compiles."""
 
 import ast
 import functools
@@ -32,7 +32,7 @@ from minigrad.tape.variable import Variable, filled
 class Kernel:
     """A compiled function over arrays that acts on Variables; made by `mg.kernel`.
 
-    `gradient` registers the function that computes its gradient.
+    Its decorator `gradient` registers the function that computes the gradient.
     """
 
     def __init__(self, function, shape=None):
@@ -51,9 +51,10 @@ class Kernel:
 
     @teaching
     def gradient(self, function):
-        """Decorates the kernel of the gradient: (dy, the inputs, then an array per input to fill).
+        """Registers a function as the kernel of the gradient.
 
-        All arrays have the shapes of the forward kernel. Numbers take no gradient.
+        It takes dy, the inputs, and an array to fill for each input, of the input's shape. Numbers
+        take no gradient.
         """
         _python_function(f"the gradient of {self.__name__}", function)
         wanted = 1 + 2 * len(self.inputs)
@@ -81,7 +82,7 @@ class Kernel:
         )
 
     def run(self, inputs):
-        """Runs the kernel on Variables and numbers, unrecorded; returns the output Variable."""
+        """Runs the kernel on Variables and numbers, without recording; returns the output."""
         self._refuse_trace()
         first = first_variable(inputs)
         if first is None:
@@ -104,7 +105,7 @@ class Kernel:
         return Variable(out)
 
     def run_gradient(self, dy, inputs):
-        """The gradients of the inputs, None for numbers."""
+        """Computes the gradients of the inputs; None for numbers."""
         self._refuse_trace()
         if self._gradient is None:
             raise KernelError(
@@ -126,7 +127,7 @@ class Kernel:
 
 
 def _python_function(where, function):
-    """Raises if this is not what Numba compiles."""
+    """Raises if this is not a function that Numba compiles."""
     if not inspect.isfunction(function):
         raise ArgumentTypeError(
             f"{where}: wanted a Python function",
@@ -140,9 +141,9 @@ def _shape(x):
 
 
 def _array(x):
-    """A read-only NumPy array in C order over a Variable's values, or the number itself.
+    """Returns a read-only NumPy array in C order over a Variable's values, or the number itself.
 
-    The version counter would miss a write to it; because it is read-only, Numba compiles none.
+    The version counter would miss a write to it. Numba compiles no writes to a read-only array.
     """
     if not isinstance(x, Variable):
         return x
@@ -166,10 +167,10 @@ def _refuse_writes(function, inputs):
 
 @functools.cache
 def stored_names(function):
-    """Name of a parameter -> the source line where the function stores through it.
+    """Returns {parameter: source line where the function stores through it}.
 
-    Needed because Numba compiles `x.flat[0] = y` and `x += y` even for read-only arrays. Parameters
-    that are assigned another value are left to Numba's check.
+    Numba compiles `x.flat[0] = y` and `x += y` even for read-only arrays. Parameters that are
+    assigned another value are left to Numba's check.
     """
     try:
         tree = tree_of(textwrap.dedent(inspect.getsource(function)))
@@ -194,7 +195,7 @@ def stored_names(function):
 
 
 def _function_of(kernel):
-    """The Function through which a kernel is recorded."""
+    """Makes the Function that records a kernel."""
 
     class FromKernel(Function):
         @staticmethod
@@ -219,18 +220,18 @@ def _function_of(kernel):
 
 @functools.cache
 def compiled(function):
-    """The function compiled by Numba, for each combination of argument types in a call.
+    """Compiles the function with Numba, for each combination of argument types at its first call.
 
-    Not cached on disk: Numba would not notice a change in functions that this function calls.
+    It is not cached on disk, because Numba would miss a change in functions that this one calls.
     """
-    import numba  # not at the top: importing minigrad stays fast
+    import numba  # here, so that importing minigrad stays fast
 
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def call(dispatcher, arguments, function):
-    """Runs a compiled function; an error of Numba becomes a KernelError."""
-    from numba.core.errors import NumbaError  # as above
+    """Runs a compiled function. An error of Numba becomes a KernelError."""
+    from numba.core.errors import NumbaError  # here for the same reason
 
     try:
         dispatcher(*arguments)
@@ -247,14 +248,14 @@ def call(dispatcher, arguments, function):
 
 @teaching
 def kernel(function=None, *, shape=None, **options):
-    """Makes an operation from a function over arrays: compiled by Numba, differentiable on request.
+    """Makes an operation from a function over arrays, which Numba compiles.
 
-    The function receives NumPy arrays in C order (and numbers), and fills the last one, the output.
+    Its `gradient` makes it differentiable.
 
     Args:
-        function: (inputs..., out).
-        shape: a function from the inputs' shapes to the output's. By default the output has the
-            shape of the first input.
+        function: function(inputs..., out) gets NumPy arrays in C order or numbers, and fills out.
+        shape: a function from the inputs' shapes to the output's shape. By default the output has
+            the shape of the first input.
 
     >>> import minigrad as mg
     >>> @mg.kernel

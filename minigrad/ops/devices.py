@@ -18,13 +18,13 @@ from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 from minigrad.seams import seams
 
-NARROW = ("float16", "half", "bfloat16", "int8", "int16", "complex64", "complex128")  # not here
+NARROW = ("float16", "half", "bfloat16", "int8", "int16", "complex64", "complex128")  # absent
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
 ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"
 
 
 class Move(Structural):
-    """The same values on another device; the gradient moves back.  (...), to, from -> (...)."""
+    """Moves values to another device; the gradient moves back.  (...), to, from -> (...)."""
 
     samples = [((3, 4), "cpu", "cpu"), ((), "cpu", "cpu")]
 
@@ -35,7 +35,7 @@ class Move(Structural):
 
 
 def move(x, target, source):
-    """A Variable on a device, differentiable."""
+    """Moves a Variable to a device, differentiably."""
     seams.effects.refuse(
         f"x.to({target!r}) inside a compiled step, which runs on one device",
         "move what it needs before the step",
@@ -44,7 +44,7 @@ def move(x, target, source):
 
 
 def one_target(target, device, dtype):
-    """(device name or None, DType or None) of the arguments of `to`; one of the two is set."""
+    """Returns (device name or None, DType or None) from the arguments of `to`; one is not None."""
     given = [value for value in (target, device, dtype) if value is not None]
     if not given:
         raise DTypeError(ANY_TARGET, "None")
@@ -75,7 +75,7 @@ def one_target(target, device, dtype):
 
 
 def _wanted_of(device, dtype):
-    """The valid names for the argument that was given."""
+    """Returns the valid names for the argument that was given."""
     dtypes, devices = ", ".join(DTYPE_NAMES), ", ".join(device_names())
     if device is not None:
         return f"a device, {devices}"
@@ -85,10 +85,12 @@ def _wanted_of(device, dtype):
 
 
 def to(x, target=None, *, device=None, dtype=None):
-    """Another dtype or device: x.to('float64'), x.to('simt').  (...) -> (...).
+    """Converts x to a dtype, or moves it to a device: x.to('float64'), x.to('simt').
 
-    Returns x itself if nothing changes. Gradients return to x's dtype and device. The target can
-    be a keyword: device='simt' or dtype='float64'.
+    (...) -> (...).
+
+    It returns x itself if nothing changes. Gradients go back in x's dtype, to x's device. The
+    target may be a keyword: device='simt' or dtype='float64'.
     """
     if isinstance(target, DType) and device is None and dtype is None:
         return x if target is x.dtype else Cast.apply(x, target)
@@ -100,7 +102,7 @@ def to(x, target=None, *, device=None, dtype=None):
 
 
 def placed(device):
-    """The device of a name, None for the default; prefers an active device of that name."""
+    """Returns the device of a name, or the default for None. An active device comes first."""
     usual = default_device()
     if seams.effects.is_tracing:
         wanted = chosen_default() if device is None else device
@@ -121,14 +123,14 @@ def _named(device):
 
 
 def _name_in(given):
-    """The hint for a user of PyTorch who passed an object that has a device or a dtype."""
+    """Returns the hint for a PyTorch user who passed an object with a device or a dtype."""
     if isinstance(given, device):
         return f"give the name alone, {given.name!r}: mg.device is for `with`"
     return "give its .device or its .dtype" if hasattr(given, "device") else None
 
 
 def get_default_device():
-    """The name of the device on which this thread creates Variables."""
+    """Returns the name of the device on which this thread creates Variables."""
     return default_device().name
 
 
@@ -143,7 +145,7 @@ def set_default_device(device):
         device: a name: 'cpu', 'simt' or 'cuda'.
 
     Raises:
-        DeviceError: there is no such device here; the error says why.
+        DeviceError: the device does not exist here; the error says why.
 
     >>> import minigrad as mg
     >>> mg.set_default_device("simt")
@@ -183,14 +185,14 @@ class device(Block):
 
     @property
     def name(self):
-        """The device's name."""
+        """The name of the device."""
         return self._device.name
 
     def __repr__(self):
         return f"mg.device({self.name!r})"
 
     def __reduce__(self):
-        return device, (self.name,)  # for copies: the device itself is one for all
+        return device, (self.name,)  # copies share the device itself
 
     def _begin(self):
         _refuse_trace()
@@ -198,5 +200,5 @@ class device(Block):
         return {"default": backend.set_default(None if is_usual else self._device)}
 
     def _end(self, before, is_error):
-        for found in before.values():  # none if a block that began later restores it
+        for found in before.values():  # empty if a block that began later restores the device
             backend.set_default(found)

@@ -1,4 +1,4 @@
-"""Whole quotients and what they leave, as Python and NumPy have them: rounded down."""
+"""Floor division and remainder, with the rules of Python and NumPy."""
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import bool_
@@ -12,14 +12,14 @@ NOT_ZERO = Program(["b"], [e.not_equal(symbol("b"), 0)])
 
 
 class Quotient(Elementwise, abstract=True):
-    """An op of a quotient that stays an int for ints, which cannot be divided by 0."""
+    """An op of a quotient. Ints stay ints, and dividing ints by 0 raises."""
 
     domains = ((-4.0, 4.0), (0.5, 2.0))
     takes_bool = False
 
     @classmethod
     def forward(cls, *operands):
-        """The output Array; refuses a 0 to divide ints by."""
+        """Computes the output Array. Raises for ints divided by 0."""
         device = device_of(next(x for x in operands if isinstance(x, Array)))
         dtype = cls.result_dtype(operands)
         if not dtype.is_float:
@@ -38,7 +38,7 @@ class Quotient(Elementwise, abstract=True):
 class FloorDivide(Quotient):
     """a // b: the exact quotient rounded down, broadcast.  (...), (...) -> (...).
 
-    Ints stay ints, and 0 among them to divide by raises ArgumentError. The gradients are 0.
+    Ints stay ints; dividing ints by 0 raises ArgumentError. The gradients are 0.
     """
 
     def formula(a, b):
@@ -51,8 +51,8 @@ class FloorDivide(Quotient):
 class Remainder(Quotient):
     """a % b = a - b (a // b), with the sign of b, broadcast.  (...), (...) -> (...).
 
-    Floats are not rounded on the way. Ints stay ints, and 0 among them to divide by raises
-    ArgumentError. Where a // b jumps the gradients are those of either side.
+    The result is exact: no step rounds floats. Ints stay ints; dividing ints by 0 raises
+    ArgumentError. Where a // b jumps, the gradients are those of either side.
     """
 
     def formula(a, b):

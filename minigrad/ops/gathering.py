@@ -1,4 +1,4 @@
-"""Selection by index: rows of a table, elements along an axis; one-hot rows, flips, triangles."""
+"""Selects by index: rows of a table, elements along an axis; one-hot rows, flips, triangles."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from minigrad.tape.variable import Variable
 
 
 def embedding(weight, index):
-    """The rows of a table that an index names.  (n, d), (...) from 0 to n - 1 -> (..., d).
+    """Takes rows of a table by index.  (n, d), (...) ints from 0 to n - 1 -> (..., d).
 
     >>> import minigrad as mg
     >>> mg.embedding(mg.variable([[0.0, 1.0], [2.0, 3.0]]), [1, 1, 0]).tolist()
@@ -48,7 +48,9 @@ def embedding(weight, index):
 
 
 def one_hot(index, classes, dtype=float32):
-    """Rows with a 1 at the index and 0 elsewhere.  (...) from 0 to classes - 1 -> (..., classes).
+    """Makes rows with 1 at the index and 0 elsewhere.  (...) -> (..., classes).
+
+    The index has ints from 0 to classes - 1.
 
     >>> import minigrad as mg
     >>> mg.one_hot([2, 0], 3).tolist()
@@ -63,7 +65,7 @@ def one_hot(index, classes, dtype=float32):
 
 
 def _flat_index(name, x, index, axis):
-    """The index into flattened x of each element of a gather along an axis."""
+    """Returns the index into flattened x for each element of a gather along an axis."""
     if index.ndim != x.ndim or any(
         m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis
     ):
@@ -81,11 +83,11 @@ def _flat_index(name, x, index, axis):
 
 
 def gather(x, index, axis):
-    """Element by element along an axis: y[i, j] = x[index[i, j], j] for axis 0.
+    """Selects elements along an axis: y[i, j] = x[index[i, j], j] for axis 0.
 
-    Like np.take_along_axis, but the index may be smaller than x along the other axes, as in
-    torch.gather. Negative indices count from the end. The gradients of repeated indices add up.
-    (...), (...) ints, axis -> the shape of the index.
+    (...), (...) ints, axis -> the shape of the index. Like np.take_along_axis, but the index may be
+    smaller than x along the other axes, as in torch.gather. Negative indices count from the end.
+    The gradients of repeated indices add up.
 
     >>> import minigrad as mg
     >>> mg.gather(mg.variable([[1, 2], [3, 4]]), [[1, 0]], axis=0).tolist()
@@ -98,10 +100,10 @@ def gather(x, index, axis):
 
 
 def scatter_add(x, index, source, axis):
-    """x plus the elements of source, each added where gather would read: the adjoint of gather.
+    """Adds each element of source to x where gather would read: the adjoint of gather.
 
-    y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, like torch.scatter_add;
-    repeated indices add up.  (...), (...) ints, the shape of the index, axis -> (...), the shape
+    y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, like torch.scatter_add.
+    Repeated indices add up.  (...), (...) ints, the shape of the index, axis -> (...), the shape
     and dtype of x.
 
     >>> import minigrad as mg
@@ -122,17 +124,17 @@ def scatter_add(x, index, source, axis):
 
 
 def _with_added(x, added):
-    """x plus what was added up, of x's dtype: of bools whether any is True."""
+    """Returns x + added in x's dtype; for bools, whether either is True."""
     return call("logical_or", x, added) if x.dtype.kind == "b" else x + added
 
 
 def index_add(x, index, source, axis):
-    """x plus the slices of source along an axis, each where the index says; repeated ones add up.
+    """Adds slices of source to x along an axis, at the index. Repeated indices add up.
 
     (..., n, ...), (m,) ints from -n to n - 1, (..., m, ...), axis -> (..., n, ...), of x's dtype.
 
     Raises:
-        BoundsError: an index outside.
+        BoundsError: an index is out of range.
         ShapeError: source does not have a slice of x's shape for each index.
         DTypeError: source has another dtype than x.
 
@@ -155,13 +157,13 @@ def index_add(x, index, source, axis):
 
 
 def masked_fill(x, mask, value):
-    """x with one value where a mask is True.  (...), bools that broadcast to x, number -> (...).
+    """Sets x to one value where a mask is True.  (...), bools that broadcast to x, number -> (...).
 
-    The result has x's dtype and shape; the gradient is 0 where the mask is True. A value that is a
-    Variable () gets the sum of the others.
+    The result has x's dtype and shape. The gradient of x is 0 where the mask is True. A value that
+    is a Variable () gets the sum of dy there.
 
     Raises:
-        DTypeError: the mask is not of bools, or x's dtype does not hold the value.
+        DTypeError: the mask has no bools, or x's dtype cannot hold the value.
         ShapeError: the mask does not broadcast to x, or the value has more than one element.
 
     >>> import minigrad as mg
@@ -192,13 +194,13 @@ def masked_fill(x, mask, value):
 
 
 def roll(x, shift, axis=None):
-    """The elements moved along axes; what leaves at the end comes back at the beginning.
+    """Moves elements along axes. Elements that leave at the end come back at the beginning.
 
-    (...), int or a tuple of them, axis or axes -> (...). As in np.roll, axis None rolls the
+    (...), int or a tuple of ints, axis or axes -> (...). As in np.roll, axis None rolls the
     flattened x.
 
     Raises:
-        ShapeError: there is no such axis, or not one shift for each.
+        ShapeError: an axis does not exist, or there is not one shift for each axis.
 
     >>> import minigrad as mg
     >>> mg.roll(mg.arange(5), 2).tolist()
@@ -223,7 +225,7 @@ def roll(x, shift, axis=None):
 
 
 def flip(x, axis=None):
-    """The elements in reverse order along axes (None: along all), a view.  (...), axis -> (...)."""
+    """Reverses the order along axes, or along all for None; a view.  (...), axis -> (...)."""
     x = as_variable(x, "flip")
     axes = normalize_axes("flip", axis, x.ndim)
     spec = [(n - 1, -1, n) if d in axes and n else (0, 1, n) for d, n in enumerate(x.shape)]
@@ -231,24 +233,24 @@ def flip(x, axis=None):
 
 
 def triangle(name, x, diagonal, lower):
-    """x with 0 above (or below) a diagonal of its last two axes."""
+    """Sets x to 0 above (lower=True) or below a diagonal of its last two axes."""
     x, diagonal = as_variable(x, name), whole(name, "diagonal", diagonal)
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
     rows, columns = x.shape[-2:]
-    diagonal = max(-rows, min(diagonal, columns + 1))  # beyond that the result is the same
+    diagonal = max(-rows, min(diagonal, columns + 1))  # further out the result does not change
     keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
     return call("where", constant(keep if lower else ~keep, near=x), x, zero)
 
 
 def tril(x, diagonal=0):
-    """x with 0 above a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
+    """Sets x to 0 above a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
     return triangle("tril", x, diagonal, True)
 
 
 def triu(x, diagonal=0):
-    """x with 0 below a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
+    """Sets x to 0 below a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
     return triangle("triu", x, diagonal, False)
 
 

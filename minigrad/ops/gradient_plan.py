@@ -1,8 +1,8 @@
-"""Plans: how a recorded op computes the gradients of the inputs that need one.
+"""Plans: compute the gradients of a recorded elementwise op.
 
-One plan per op and set of inputs. First order: one fused kernel over Arrays for gradients of the
-result's shape, a reduction for each broadcast input. Higher orders: the same formulas, evaluated
-with Variables.
+There is one plan per op and set of inputs that need gradients. For first-order gradients it runs
+one fused kernel over Arrays for gradients of the result's shape, and a reduction for each broadcast
+input. For higher orders it evaluates the same formulas with Variables.
 """
 
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
@@ -16,18 +16,18 @@ from minigrad.tape.variable import Variable
 
 
 def is_dy(formula):
-    """Whether a gradient is dy itself."""
+    """Returns whether a gradient is dy itself."""
     return isinstance(formula, Expression) and formula.op == "symbol" and formula.args[0] == "dy"
 
 
 def reduced_axes(shape, target):
-    """The axes of `shape` to sum over to reach `target`, which broadcasts to `shape`."""
+    """Returns the axes of `shape` to sum over to reach `target`, which broadcasts to `shape`."""
     pad = len(shape) - len(target)
     return tuple(d for d, n in enumerate(shape) if d < pad or (target[d - pad] == 1 and n != 1))
 
 
 def sum_program(device, program, inputs, shape, target, dtype):
-    """The sum of a formula over the axes along which an operand was broadcast: shape -> target."""
+    """Sums a formula over the axes along which an operand was broadcast: shape -> target."""
     axes = reduced_axes(shape, target)
     kept = tuple(n for d, n in enumerate(shape) if d not in axes)
     out = device.empty(kept, dtype)
@@ -42,7 +42,7 @@ def reshaped(array, shape):
 
 
 def sum_to(array, shape, dtype=None):
-    """An Array summed to a shape that broadcasts to its own; the Array itself if they are equal."""
+    """Sums an Array to a shape that broadcasts to its own; returns it if the shapes are equal."""
     dtype = dtype or array.dtype
     if array.shape == shape:
         return array if array.dtype is dtype else device_of(array).convert(array, dtype)
@@ -52,9 +52,9 @@ def sum_to(array, shape, dtype=None):
 
 
 class ElementwisePlan(RoutedPlan):
-    """Gradients of an elementwise op for one set of inputs.
+    """Computes gradients of an elementwise op for one set of inputs.
 
-    `number`: the name of the operand that is a float on the fast path, or None.
+    number: the name of the operand that is a float on the fast path, or None.
     """
 
     number: str | None = None
@@ -84,7 +84,7 @@ class ElementwisePlan(RoutedPlan):
         return found
 
     def _fast_path(self, own):
-        """Generates backward for contiguous operands of one shape and dtype, without loops."""
+        """Generates the backward for contiguous operands of one shape and dtype, without loops."""
         names = [f"s{k}" for k in range(len(self.saved_names))]
         results = [f"r{k}" for k in range(len(own))]
         is_numbered = self.number in self.saved_names
@@ -118,11 +118,15 @@ class ElementwisePlan(RoutedPlan):
         return scope["backward"]
 
     def general(self, node, dy):
-        """backward for any layout."""
+        """Computes gradients for any layout."""
         return gradients(self, node, dy, lambda *inputs: self.slow_path(node.wanted, *inputs))
 
     def slow_path(self, wanted, *inputs):
-        """One kernel for same-shaped gradients; sums broadcast ones. inputs: dy, saved values."""
+        """Computes gradients of dy's shape in one kernel, and sums broadcast ones.
+
+        wanted: for each input (shape, dtype), or None if all equal those of dy. inputs: dy, then
+        the saved values.
+        """
         dy = inputs[0]
         device, shape = device_of(dy), dy.shape
         wanted = wanted or ((shape, dy.dtype),) * len(self.formulas)
@@ -151,7 +155,7 @@ class ElementwisePlan(RoutedPlan):
         return results
 
     def backward_graph(self, node, dy):
-        """Gradients as Variables with a graph of their own."""
+        """Computes gradients as Variables with a graph of their own."""
         values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
         known = {name: saved_variable(node, k, value) for name, k, value in values}
         known["dy"] = dy
@@ -167,7 +171,7 @@ class ElementwisePlan(RoutedPlan):
 
 
 class NumberPlan(ElementwisePlan):
-    """Gradients of a binary op of which one operand is a float."""
+    """Computes gradients of a binary op with one operand that is a float."""
 
     def __init__(self, op, mask):
         self.number = op.inputs[1 if mask == 1 else 0]
@@ -175,7 +179,7 @@ class NumberPlan(ElementwisePlan):
 
 
 def fitted(g, shape, dtype):
-    """A gradient Variable summed and cast to an input's shape and dtype."""
+    """Sums, expands and casts a gradient Variable to an input's shape and dtype."""
     if g.shape != shape:
         shrinks = broadcast_shapes("gradient", g.shape, shape) == g.shape
         g = call("sum_to" if shrinks else "expand_to", g, shape)
@@ -185,7 +189,7 @@ def fitted(g, shape, dtype):
 
 
 class RowPlan(ElementwisePlan):
-    """Gradients of a row op: kernels over rows; the gradient of an (n,) operand sums columns."""
+    """Computes gradients of a row op by kernels over rows; for an (n,) operand they sum columns."""
 
     def _fast_path(self, own):
         return self.general

@@ -1,4 +1,4 @@
-"""In-place writes: x += y, x.copy_(y), x[i] = y. Each is a new node over the same Storage."""
+"""In-place writes: x += y, x.copy_(y), x[i] = y. Each makes a new node over the same Storage."""
 
 from minigrad.array.array import Array, View
 from minigrad.array.layout import broadcast_shapes
@@ -34,7 +34,7 @@ class CopyOf(Elementwise):
 
 
 def write(op, x, *others, called=None):
-    """x = op(x, *others) in the Storage of x; recorded if gradients depend on it.
+    """Computes x = op(x, *others) in the Storage of x, and records it if gradients depend on it.
 
     called: the name for errors, if it differs from the op's.
     """
@@ -96,10 +96,10 @@ def _write(op, x, others, called):
 
 
 def before_write(operands, saved):
-    """The operands with saved ones replaced by copies if the write may change them.
+    """Replaces saved operands that the write may change with copies; returns the operands.
 
     The target comes first. Operands on its Storage are copied. So are operands in foreign memory,
-    which may be the same memory under another name.
+    because two Storages may cover the same foreign memory.
     """
     target, copies = operands[0].storage, {}
     for k in saved:
@@ -112,7 +112,7 @@ def before_write(operands, saved):
 
 
 def writable(array, name):
-    """Raises for a broadcast view: a write to one element would show at several places."""
+    """Raises for a broadcast view, because a write to one element would change several."""
     if array.is_broadcast:
         raise InPlaceError(
             f"{name}: wanted memory of its own for every element",
@@ -122,7 +122,7 @@ def writable(array, name):
 
 
 def check_recorded(op, x, name, operands=()):
-    """Raises if x is a view, or if a view of x is alive: views do not follow a recorded write.
+    """Raises if x is a view or has a living view, because views do not follow a recorded write.
 
     Views among the operands are allowed, because they are read before the write.
     """
@@ -140,10 +140,10 @@ def check_recorded(op, x, name, operands=()):
     storage = x.array.storage
     read = [o.array for o in operands]
     for shown in tuple(getattr(storage, "views", ())):
-        view = getattr(shown(), "array", None)  # None: its Variable has died
+        view = getattr(shown(), "array", None)  # None if its Variable has died
         if (
             type(view) is View
-            and view.storage is storage  # the Variable may have got another Array since
+            and view.storage is storage  # the Variable may have another Array by now
             and not any(view is a for a in read)
         ):
             raise InPlaceError(
@@ -154,7 +154,7 @@ def check_recorded(op, x, name, operands=()):
 
 
 def _shows_leaf(x):
-    """Return whether x is a view, direct or not, of a leaf that requires gradients."""
+    """Returns whether x is a view, direct or indirect, of a leaf that requires gradients."""
     node = x.node
     while type(node) is Node and getattr(getattr(node.plan, "op", None), "is_view", False):
         node = node.edges[0]
@@ -187,7 +187,7 @@ def zero_(x):
 
 @uninterrupted
 def apply_(x, program, *others):
-    """x = program(x, *others) in place, unrecorded: for optimizers and parameter clipping."""
+    """Computes x = program(x, *others) in place, unrecorded, for optimizers and clipping."""
     device = device_of(x.array)
     device.prepare_write(x.array, user_place())
     device.elementwise(program, (x.array, *others), (x.array,))

@@ -1,7 +1,7 @@
 """Linear algebra: systems of equations, least squares, Cholesky factors.
 
-Kernels compute in float64; results are float32 for float32 and ints. Gradients are written with the
-same operations, so there are derivatives of every order.
+Kernels compute in float64. Results are float32 for float32 and ints. Gradients use the same
+operations, so there are derivatives of every order.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from minigrad.ops.operands import constant, demand, variables
 from minigrad.tape.variable import Variable
 
 __all__ = ["cholesky", "lstsq", "solve"]
-TINY = 2.0**-52  # of float64
+TINY = 2.0**-52  # the relative rounding step of float64
 SIZE = Program(["x"], [e.absolute(symbol("x"))])
 _low, _high, _least = map(symbol, ("low", "high", "least"))
 HAS_FULL_RANK = Program(["low", "high", "least"], [e.logical_not(_low <= _least * _high)])
@@ -28,7 +28,7 @@ IS_POSITIVE = Program(["x"], [symbol("x") > 0.0])
 
 
 def _wide(x):
-    """A contiguous Array of float64."""
+    """Returns a contiguous Array of float64."""
     device = device_of(x)
     return device.contiguous(x if x.dtype is float64 else device.convert(x, float64))
 
@@ -86,7 +86,7 @@ def _matrix_gradient(dy, a, b, x):
     z = LeastSquares.apply(_turned(a), dy)
     found = -(z @ _turned(x))
     m, n = a.shape[1:]
-    if m > n:  # what is left of b turns with the columns of a
+    if m > n:  # the residual changes with the columns of a
         found = found + (b - a @ x) @ _turned(LeastSquares.apply(a, z))
     if m < n:
         found = found + LeastSquares.apply(_turned(a), x) @ _turned(dy - _turned(a) @ z)
@@ -132,7 +132,7 @@ def _factor_gradient(dy, y):
 
 
 def _matrices(name, *given):
-    """Variables of floats, each of at least two axes."""
+    """Returns Variables of floats, each with at least two axes."""
     found = []
     for x in variables(name, *given):
         if x.ndim < 2:
@@ -172,12 +172,12 @@ def _solved(name, a, b):
 
 @teaching
 def solve(a, b):
-    """The x with a @ x = b.  (..., n, n), (..., n, k) or (n,) -> (..., n, k) or (..., n).
+    """Finds x with a @ x = b.  (..., n, n), (..., n, k) or (n,) -> (..., n, k) or (..., n).
 
-    Leading axes broadcast. By Householder's reflections, which need no pivots.
+    Leading axes broadcast. It uses Householder reflections, which need no pivots.
 
     Raises:
-        ShapeError: a is not square, or b has other rows.
+        ShapeError: a is not square, or b has another number of rows.
         ArgumentError: a is singular up to rounding.
 
     >>> import minigrad as mg
@@ -191,7 +191,7 @@ def solve(a, b):
 
 
 class Solution(NamedTuple):
-    """What `lstsq` returns: the solution, and the sum of the squares of what is left of b."""
+    """The result of `lstsq`: the solution, and the sums of squared residuals."""
 
     solution: Variable
     residuals: Variable
@@ -199,14 +199,14 @@ class Solution(NamedTuple):
 
 @teaching
 def lstsq(a, b):
-    """The x with the smallest |a @ x - b|, of several the smallest.
+    """Finds the x that minimises |a @ x - b|; of several, the one with the smallest |x|.
 
-    (..., m, n), (..., m, k) or (m,) -> a named tuple: the solution (..., n, k) or (..., n), and for
-    each column the sum of the squares of a @ x - b: residuals (..., k) or (...).
+    (..., m, n), (..., m, k) or (m,) -> a named tuple: solution (..., n, k) or (..., n), and
+    residuals (..., k) or (...), for each column the sum of the squares of a @ x - b.
 
     Raises:
-        ShapeError: b has other rows than a.
-        ArgumentError: the columns of a (its rows, if those are fewer) depend on each other.
+        ShapeError: a and b have different numbers of rows.
+        ArgumentError: the columns of a (its rows, if those are fewer) are linearly dependent.
 
     >>> import minigrad as mg
     >>> x, residuals = mg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])
@@ -219,9 +219,10 @@ def lstsq(a, b):
 
 @teaching
 def cholesky(a):
-    """The lower triangular L with L @ L.T = a, a positive definite.  (..., n, n) -> (..., n, n).
+    """Finds the lower triangular L with L @ L.T = a.  (..., n, n) -> (..., n, n).
 
-    Of an a that is not symmetric the part (a + a.T) / 2 is taken; so the gradient is symmetric.
+    a must be positive definite. If it is not symmetric, (a + a.T) / 2 is used instead, so the
+    gradient is symmetric.
 
     Raises:
         ShapeError: a is not square.

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 import functools
 
@@ -13,7 +13,7 @@ from minigrad.ops.shape import swap_last
 
 
 def check_pair(name, a, b):
-    """Raises if float dtypes differ: unnoticed float64 makes training slow."""
+    """Raises if float dtypes differ, because unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
@@ -29,7 +29,7 @@ def check_pair(name, a, b):
 
 
 def matmul_arrays(a, b, out=None):
-    """a @ b of Arrays with at least two axes, into `out` or a new Array."""
+    """Computes a @ b of Arrays with at least two axes, in `out` or a new Array."""
     shape = product_shape(a.shape, b.shape)
     dtype = a.dtype
     if dtype is not b.dtype or not dtype.is_float:
@@ -45,7 +45,7 @@ def matmul_arrays(a, b, out=None):
 
 @functools.lru_cache(4096)
 def product_shape(a, b):
-    """The shape of a @ b for the shapes of two operands with at least two axes."""
+    """Returns the shape of a @ b. a, b: the shapes of operands with at least two axes."""
     if a[-1] != b[-2]:
         raise ShapeError(
             "matmul: wanted (..., m, k) @ (..., k, n)",
@@ -56,7 +56,7 @@ def product_shape(a, b):
 
 
 def swapped(x):
-    """The last two axes of an Array exchanged."""
+    """Exchanges the last two axes of an Array, a view."""
     shape, strides = x.shape, x.strides
     return x.view((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
 
@@ -80,7 +80,7 @@ class Matmul(Structural):
 
 
 def matmul(a, b):
-    """Matrix product with NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
+    """Multiplies matrices; NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
     if not a.ndim or not b.ndim:
         raise ShapeError("matmul: wanted at least one axis each", f"{a.shape} @ {b.shape}")
     if a.ndim > 1 and b.ndim > 1:
@@ -99,7 +99,7 @@ def matmul(a, b):
 
 
 def as_rows(x):
-    """An Array (..., n) as (rows, n), a view if possible."""
+    """Reshapes an Array (..., n) to (rows, n), a view if possible."""
     if len(x.shape) == 2:
         return x
     x = device_of(x).contiguous(x)
@@ -110,7 +110,7 @@ def as_rows(x):
 class Linear(Structural):
     """x w^T + b.  (..., k), (n, k), (n,) -> (..., n).
 
-    w is saved only if x needs a gradient, and x only if w does.
+    It saves w only if x needs a gradient, and x only if w needs one.
     """
 
     samples = [((3, 4), (2, 4), (2,)), ((2, 3, 4), (5, 4), (5,)), ((4,), (2, 4), (2,))]
@@ -147,7 +147,7 @@ class Linear(Structural):
 
 
 def rows_of(x):
-    """A Variable (..., n) as (rows, n)."""
+    """Reshapes a Variable (..., n) to (rows, n)."""
     return x if x.ndim == 2 else call("reshape", x, (-1, x.shape[-1]))
 
 
@@ -168,7 +168,7 @@ def _column_sums(dy, out=None):
 
 
 def linear(x, w, b=None):
-    """x w^T, plus b if given.  (..., k), (n, k), (n,) -> (..., n)."""
+    """Computes x w^T, plus b if given.  (..., k), (n, k), (n,) -> (..., n)."""
     if b is not None:
         return Linear.apply(x, w, b)
     x, w = variables("linear", x, w)

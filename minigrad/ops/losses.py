@@ -1,4 +1,4 @@
-"""Losses: compositions and row formulas, by default reduced to their mean.
+"""Losses: compositions and row formulas, reduced to their mean by default.
 
 The mean cross entropy of class indices, the usual loss of classifiers, is one operation.
 """
@@ -35,7 +35,7 @@ class BceWithLogits(Elementwise):
 
     def formula(x, t):
         share = where(x > 0.0, 1.0 - t, -t)
-        linear = where(e.equal(share, 0.0), 0.0, x * share)  # 0 even for an infinite x
+        linear = where(e.equal(share, 0.0), 0.0, x * share)  # 0 even if x is infinite
         return linear + e.log1p(e.exp(-e.absolute(x)))
 
     def gradient(dy, x, t):
@@ -66,7 +66,7 @@ ROW_GRADIENT = CrossEntropyRow.gradient_formulas[0]
 
 
 NAMES = ("x", "label", "smoothing")
-DY = symbol("dy") * symbol("scale")  # scaled in the same kernel, which saves a division by n
+DY = symbol("dy") * symbol("scale")  # scaling by 1 / n in this kernel saves another one
 SCALED = Program(["dy", "scale", *NAMES], [CrossEntropyRow.gradient(DY, *map(symbol, NAMES))])
 
 
@@ -119,7 +119,7 @@ class CrossEntropy(Structural):
 
 
 def reduce_loss(loss, reduction):
-    """'mean', 'sum' or 'none' of a loss per element."""
+    """Reduces a loss per element: 'mean', 'sum' or 'none'."""
     reduction = choice("loss", "reduction", reduction, ("mean", "sum", "none"))
     if reduction == "mean":
         return Mean.apply(loss, None, False)
@@ -140,7 +140,7 @@ def _same_shape(name, x, target):
 
 
 def _compared(name, of_elements, x, target, reduction, *numbers):
-    """A loss per element, reduced. That of ints is computed in float64: differences may wrap."""
+    """Reduces a loss per element. It computes losses of ints in float64: differences may wrap."""
     x, target = _same_shape(name, x, target)
     if x.dtype.is_float or target.dtype.is_float:
         return reduce_loss(of_elements(x, target, *numbers), reduction)
@@ -149,17 +149,26 @@ def _compared(name, of_elements, x, target, reduction, *numbers):
 
 
 def mse(x, target, reduction="mean"):
-    """Mean squared error; float32 for ints.  (...), (...) -> ()."""
+    """Mean squared error; float32 for ints.
+
+    (...), (...) -> (), or (...) with reduction='none'.
+    """
     return _compared("mse", lambda x, t: call("square", x - t), x, target, reduction)
 
 
 def bce_with_logits(x, target, reduction="mean"):
-    """Binary cross entropy of logits, targets in [0, 1].  (...), (...) -> ()."""
+    """Binary cross entropy of logits; targets in [0, 1].
+
+    (...), (...) -> (), or (...) with reduction='none'.
+    """
     return _compared("bce_with_logits", BceWithLogits.apply, x, target, reduction)
 
 
 def huber(x, target, delta=1.0, reduction="mean"):
-    """Huber loss: quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
+    """Huber loss: quadratic near 0, linear beyond delta.
+
+    (...), (...) -> (), or (...) with reduction='none'.
+    """
     delta = number("huber", "delta", delta, above=0.0)
     return _compared("huber", HuberElement.apply, x, target, reduction, delta)
 
@@ -175,13 +184,18 @@ def cross_entropy(
     Args:
         logits: (..., k), or with the classes along another axis.
         labels: ints (...) from 0 to k - 1, or probabilities of the logits' shape.
-        weight: (k,), per class; 'mean' is then the weighted mean.
-        ignore_index: a label whose rows are ignored.
-        label_smoothing: this share of each target is spread over all classes.
+        weight: (k,), a weight per class; 'mean' is then the weighted mean.
+        ignore_index: a label; rows with it are ignored.
+        label_smoothing: the share of each target that is spread over all classes.
         reduction: 'mean', 'sum' or 'none'.
-        axis: the axis of the classes. The default is the last for logits (k,) and (n, k). For more
-            axes it is the one that the labels lack, the second (as in PyTorch) or the last; axis
-            is required if both fit.
+        axis: the axis of the classes. The default is the last for logits (k,) and (n, k). With more
+            axes it is the axis that the labels lack: the second (as in PyTorch) or the last. It is
+            required if both fit.
+
+    Raises:
+        BoundsError: a label is not from 0 to k - 1.
+        ShapeError: the shapes of logits, labels or weight do not fit together.
+        DTypeError: the logits are not floats.
     """
     logits, labels = variables("cross_entropy", logits, labels)
     if not logits.dtype.is_float or not logits.ndim:
@@ -217,7 +231,7 @@ def cross_entropy(
 
 
 def _classes_last(logits, labels, axis):
-    """Logits, and labels if they are probabilities, with the axis of the classes moved last."""
+    """Moves the axis of the classes last, in logits and in labels that are probabilities."""
     shape, last = logits.shape, logits.ndim - 1
     if axis is not None:
         axis = normalize_axis("cross_entropy", axis, logits.ndim)
@@ -249,7 +263,7 @@ def _classes_last(logits, labels, axis):
 
 
 def _without(labels, ignore_index, instead):
-    """Labels with each ignored label replaced by `instead`."""
+    """Replaces each ignored label with `instead`."""
     if ignore_index is None:
         return labels
     return call("where", call("equal", labels, ignore_index), instead, labels)

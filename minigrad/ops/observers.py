@@ -1,4 +1,4 @@
-"""Ops under observation: timelines, debuggers, spans, inference."""
+"""Runs ops under observers: timelines, debuggers, spans, inference."""
 
 import functools
 
@@ -35,9 +35,9 @@ def named(function):
 
 
 def announce(name, y, inputs=()):
-    """Tells observers about the result of an op; inference results get their own class.
+    """Tells observers about the result of an op. Inference results get a class of their own.
 
-    inputs: the Variables and numbers it was computed from; none for a user's data.
+    inputs: the Variables and numbers that made the result; none for a user's data.
     """
     if y.node is not None:
         note(y.node)
@@ -49,5 +49,5 @@ def announce(name, y, inputs=()):
 
 
 def of_view(x, array):
-    """Return a Variable of a view of x, in no graph; an InferenceVariable if x is one."""
+    """Returns a Variable for a view of x, without graph; an InferenceVariable if x is one."""
     return InferenceVariable(array) if type(x) is InferenceVariable else Variable(array)

@@ -1,4 +1,4 @@
-"""Operands of operations: Variables, numbers and data, checked before anything runs."""
+"""Checks and converts operands: Variables, numbers and data, before an operation runs."""
 
 import itertools
 import math
@@ -24,16 +24,16 @@ from minigrad.tape.variable import Variable
 
 
 class InferenceVariable(Variable):
-    """The result of an op under `mg.inference()`: a recorded op must not use it."""
+    """The result of an op under `mg.inference()`. A recorded op must not use it."""
 
     __slots__ = ()
 
 
 def constant(value, name="data", near=None):
-    """A Variable from numbers, nested lists or an array; never requires gradients.
+    """Makes a Variable without gradients from numbers, nested lists or an array.
 
-    near: a Variable whose device the result takes, and whose float dtype Python's floats take;
-    None: the default device and float32.
+    near: a Variable that gives the device, and the dtype for Python's floats if it has floats. None
+    means the default device and float32.
     """
     if is_run_number(value):
         return of_run(value, near)
@@ -49,7 +49,7 @@ def constant(value, name="data", near=None):
 
 
 def made(name, make):
-    """The ndarray that make() gives, or the error for more elements than fit into memory."""
+    """Returns the ndarray of make(). Raises OutOfMemoryError if it does not fit into memory."""
     try:
         return make()
     except (ValueError, OverflowError, MemoryError) as error:
@@ -62,11 +62,11 @@ RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
 def from_data(name, data):
-    """(ndarray, dtype, whether only Python numbers decided the dtype) of a user's data.
+    """Returns (ndarray, dtype, whether only Python numbers decided the dtype) of a user's data.
 
-    Arrays, NumPy scalars and Variables keep their dtype, also inside lists; several are promoted.
-    Python numbers beside them never change a dtype within its kind; alone they become float32,
-    int64 or bool.
+    Arrays, NumPy scalars and Variables keep their dtype, also inside lists; several dtypes are
+    promoted. Python numbers beside them never change a dtype within its kind. Alone they become
+    float32, int64 or bool.
     """
     kind = type(data)
     if kind is float:
@@ -110,7 +110,7 @@ def from_data(name, data):
 
 
 def refuse_masked(name, data):
-    """Raises for an array of np.ma with masked elements: a Variable would show what is hidden."""
+    """Raises for an np.ma array with masked elements, because a Variable has no mask."""
     if np.ma.is_masked(data):
         raise ArgumentTypeError(
             f"{name}: wanted an array without masked elements, as a Variable has no mask",
@@ -120,7 +120,7 @@ def refuse_masked(name, data):
 
 
 def _is_array(data):
-    """Whether NumPy reads the data as an array with a dtype, not as a sequence of numbers."""
+    """Returns whether NumPy reads the data as an array with a dtype rather than as a sequence."""
     if hasattr(data, "__array__"):
         return True
     try:
@@ -131,7 +131,7 @@ def _is_array(data):
 
 
 def _dtype_of(name, found):
-    """The dtype of an ndarray."""
+    """Returns the DType of an ndarray; raises if minigrad lacks it."""
     dtype = BY_NUMPY.get(found.dtype)
     if dtype is not None:
         return dtype
@@ -147,9 +147,9 @@ def _dtype_of(name, found):
 
 
 def _decisive(name, data):
-    """(dtypes of typed items, highest rank of Python numbers) in nested lists.
+    """Returns (dtypes of typed items, highest rank of Python numbers) in nested lists.
 
-    Collects types level by level: for a list of a million floats this is one pass in C.
+    It collects types level by level. For a list of a million floats this is one pass in C.
     """
     strong, rank, level = set(), -1, data
     while level:
@@ -167,7 +167,7 @@ def _decisive(name, data):
                 continue
             items = [x for x in level if type(x) is kind]
             if issubclass(kind, RunTimeNumber):
-                below += [x.__class__() for x in items]  # counts as what it stands for
+                below += [x.__class__() for x in items]  # it counts as a number of its class
             elif issubclass(kind, (list, tuple, range)):
                 below += itertools.chain.from_iterable(items)
             elif issubclass(kind, Variable):
@@ -183,7 +183,10 @@ def _decisive(name, data):
 
 
 def _rank_of_scalar(kind):
-    """The rank of a NumPy scalar whose dtype minigrad lacks: it counts as a Python number."""
+    """Returns the rank of a NumPy scalar of a foreign dtype, which counts as a Python number.
+
+    It is -1 for a scalar of another kind.
+    """
     dtype = np.dtype(kind)
     if dtype in BY_NUMPY or dtype.kind not in "iuf":
         return -1
@@ -193,7 +196,7 @@ def _rank_of_scalar(kind):
 
 
 def _refuse_graph(name, x):
-    """Raises for a Variable in a list if it requires gradients, which the list would lose."""
+    """Raises if a Variable in a list requires gradients, because the list would lose them."""
     if x._requires_grad:
         raise GradientError(
             f"{name}: a list of Variables becomes a constant, and this one requires gradients",
@@ -204,9 +207,9 @@ def _refuse_graph(name, x):
 
 
 def check_storable(name, data, dtype):
-    """Raises if a dtype cannot hold one of the numbers of an ndarray that came from a list."""
+    """Raises if a dtype cannot hold a number of an ndarray that came from a list."""
     if dtype.is_float and data.dtype == np.float64 and np.vdot(data, data) < 1e76:
-        return  # a quick test that most data passes
+        return  # most data pass this quick test
     if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
         with np.errstate(all="ignore"):
             ends = data.min().item(), data.max().item()
@@ -218,7 +221,7 @@ def check_storable(name, data, dtype):
 
 
 def of_run(number, near=None, dtype=None):
-    """Return a 0-d Variable of a RunTimeNumber; `dtype`'s default follows it and `near`."""
+    """Makes a Variable () of a RunTimeNumber. By default it and `near` decide the dtype."""
     found = OF_KIND["f" if isinstance(number, float) else "i"]
     if isinstance(number, np.generic):
         found = BY_NUMPY[number.dtype]
@@ -232,13 +235,13 @@ def of_run(number, near=None, dtype=None):
 
 
 def variables(name, *values):
-    """The values as a list of Variables; other data goes to the first Variable's device."""
+    """Returns the values as Variables. Other data goes to the first Variable's device."""
     near = first_variable(values)
     return [v if isinstance(v, Variable) else constant(v, name, near) for v in values]
 
 
 def as_variable(x, name="data"):
-    """x as a Variable; other data becomes a constant."""
+    """Returns x as a Variable. Other data becomes a constant."""
     return x if isinstance(x, Variable) else constant(x, name)
 
 
@@ -249,7 +252,7 @@ def check_floats(name, x):
 
 
 def first_variable(values):
-    """The first Variable among values, or None."""
+    """Returns the first Variable among the values, or None."""
     for v in values:
         if isinstance(v, Variable):
             return v
@@ -257,9 +260,9 @@ def first_variable(values):
 
 
 def operand(value, name, others=()):
-    """The value as an operand: a Variable or a plain Python number; other data is converted.
+    """Returns a value as an operand: a Variable or a plain Python number. Converts other data.
 
-    others: the other operands, whose device converted data takes.
+    others: the other operands; converted data goes to their device.
     """
     if isinstance(value, (Variable, float, int)):
         return value
@@ -275,9 +278,10 @@ def operand(value, name, others=()):
 
 
 def fitting_numbers(name, operands, dtype):
-    """The operands for a result of `dtype`, with plain numbers converted to it.
+    """Converts plain numbers to floats for a float result; checks that other dtypes hold them.
 
-    For a bool result the operands are compared in a dtype that holds both, so any int64 will do.
+    A comparison has a bool result, but compares in a dtype that holds both operands, so every int64
+    is allowed.
     """
     if dtype.is_float:
         return [as_float(name, x) if type(x) in INTS else x for x in operands]
@@ -297,7 +301,7 @@ def fitting_numbers(name, operands, dtype):
 
 
 def as_float(name, number):
-    """An int as a float."""
+    """Converts an int to float."""
     try:
         return real(number)
     except OverflowError:
@@ -307,14 +311,14 @@ def as_float(name, number):
 
 
 def demand(flags, wanted, got=None, fix=None):
-    """Raises ArgumentError unless an Array of bools is True everywhere; also when a step runs."""
+    """Raises ArgumentError unless an Array of bools is all True. A compiled step checks as well."""
     device = device_of(flags)
     if flags.size and not device.all_within(device.convert(flags, int64), 1, 1, wanted):
         raise ArgumentError(wanted, got, fix)
 
 
 def storable(name, number, dtype):
-    """Raises if a dtype cannot hold a number, which conversion would silently change."""
+    """Raises if a dtype cannot hold a number, because conversion would change it silently."""
     if dtype.is_float:
         size = abs(as_float(name, number))
         if dtype.overflow <= size < math.inf:
@@ -328,7 +332,7 @@ def storable(name, number, dtype):
         is_run_time = is_run_number(number) and isinstance(number, int)
         if is_run_time and low <= number <= high:  # checked again at each run
             return
-        is_whole = isinstance(number, int) or math.isfinite(number)  # of 10**400 no float exists
+        is_whole = isinstance(number, int) or math.isfinite(number)  # isfinite cannot take 10**400
         if not (is_whole and low <= int(number) <= high):
             shown = number if abs(number) < 2**70 or number != number else "one far larger"
             raise DTypeError(
@@ -337,9 +341,9 @@ def storable(name, number, dtype):
 
 
 def stored_number(name, number, dtype):
-    """The number as a dtype takes it, after `storable`: formulas read a float as a float32.
+    """Checks a number with `storable`, and converts it to an int or bool for such a dtype.
 
-    An integer dtype gets an int, bool a bool. A RunTimeNumber stays one, but for bool.
+    Formulas would read a float as a float32. A RunTimeNumber stays one, except for bool.
     """
     storable(name, number, dtype)
     if dtype.kind == "i" and not isinstance(number, int):
@@ -348,7 +352,7 @@ def stored_number(name, number, dtype):
 
 
 def _meeting_place(one, other):
-    """The hint for operands on two devices: move those on the CPU to the other device."""
+    """Returns the hint for operands on two devices: move those on the CPU to the other."""
     if "cpu" not in (one, other):
         return f"move one: x.to({one!r})"
     place = other if one == "cpu" else one
@@ -359,7 +363,7 @@ def _meeting_place(one, other):
 
 
 def check_operands(name, variables):
-    """Devices must agree; recorded views must be fresh; inference results stay out of the graph."""
+    """Raises for different devices, stale recorded views, or inference results in a graph."""
     first = None
     for x in variables:
         array = x.array

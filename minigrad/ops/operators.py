@@ -1,4 +1,4 @@
-"""The functions behind operators and names such as `mg.exp`, made from their operations."""
+"""Makes the functions behind operators and names such as `mg.exp` from their operations."""
 
 import functools
 import inspect
@@ -13,19 +13,19 @@ from minigrad.tape.variable import Variable
 
 
 def called_as(op, function):
-    """The function, with the name and the docstring of an op."""
+    """Gives a function the name and the docstring of an op; returns it."""
     function.__name__ = function.__qualname__ = op.name
     function.__doc__, function.__module__ = op.__doc__, __name__
     return function
 
 
 def is_operand(b):
-    """Whether operators take a value; others may know what to do with a Variable."""
+    """Returns whether operators take a value. Other types may handle Variables themselves."""
     return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
 
 
 def operator(op, is_reflected=False):
-    """An operator, which returns NotImplemented for operands of unknown types."""
+    """Makes an operator. It returns NotImplemented for operands of unknown types."""
 
     def otherwise(*operands):
         other = operands[0 if is_reflected else -1]
@@ -35,7 +35,7 @@ def operator(op, is_reflected=False):
 
 
 def logical_operator(op, sign, fix, is_reflected=False):
-    """&, |, ^ or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
+    """Makes &, |, ^ or ~ of truth values. It refuses ints: minigrad has no bitwise ops."""
     method = operator(op, is_reflected) if op.inputs[1:] else op.apply
 
     def checked(*operands):
@@ -49,7 +49,7 @@ def logical_operator(op, sign, fix, is_reflected=False):
 
 
 def refused_operator(wanted, fix):
-    """An operator that Variables do not have."""
+    """Makes an operator that raises, for one that Variables do not have."""
 
     def method(*operands):
         raise ArgumentTypeError(wanted, ", ".join(short(x) for x in operands), fix)
@@ -58,7 +58,7 @@ def refused_operator(wanted, fix):
 
 
 def function_of(op):
-    """The public function of an op whose only arguments are its inputs."""
+    """Makes the public function of an op whose only arguments are its inputs."""
 
     def otherwise(*args):
         if len(args) != len(op.inputs):

@@ -1,4 +1,4 @@
-"""Drawing from distributions that are given by Variables."""
+"""Draws from distributions that Variables give."""
 
 from minigrad.array.dtypes import float32, float64
 from minigrad.array.layout import normalize_axis
@@ -15,21 +15,21 @@ __all__ = ["categorical"]
 def categorical(logits, shape=(), axis=-1, generator=None):
     """Draws classes with the probabilities softmax(logits).  (..., k, ...) -> (*shape, ..., ...).
 
-    The class is the place of the largest logit plus noise -log(-log(u)), with u uniform (Gumbel
-    1954). Of probabilities p the logits are mg.log(p), which need not add up to 1. No gradient.
+    It takes the index of the largest logit plus noise -log(-log(u)), with u uniform (Gumbel 1954).
+    For probabilities p pass mg.log(p); p need not add up to 1. The draws have no gradient.
 
     Args:
-        logits: a Variable; -inf for a class that is never drawn.
-        shape: of independent draws for each row of logits; () for a single one.
-        axis: along which the k classes lie.
+        logits: a Variable. A class with -inf is never drawn.
+        shape: the shape of independent draws for each row of logits; () for one draw.
+        axis: the axis of the k classes.
         generator: an mg.Generator; None for the default generator (mg.manual_seed).
 
     Returns:
         int64 from 0 to k - 1.
 
     Raises:
-        ArgumentError: a row with NaN, with inf, or with no class of a probability above 0.
-        ShapeError: there is no such axis.
+        ArgumentError: a row has NaN or inf, or no class with a probability above 0.
+        ShapeError: the axis does not exist.
 
     >>> import minigrad as mg
     >>> logits = mg.log(mg.variable([0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Operations along rows: softmax, normalisations, cross entropy. As formulas they fuse."""
+"""Operations along rows: softmax, normalisations, cross entropy. Being formulas, they fuse."""
 
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
@@ -37,7 +37,7 @@ class LogSoftmaxRow(RowWise):
 class LogSumExpRow(RowWise):
     """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
 
-    The gradients of a row of only -inf are 0, and so are those of finite elements beside inf.
+    The gradients are 0 for a row that is all -inf, and for finite elements beside inf.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
@@ -69,7 +69,7 @@ class CrossEntropyRow(RowWise):
     numbers = (0.1,)
 
     def formula(x, label, smoothing):
-        centred = x - e.row_max(x)  # first: a common offset of the row must not cost precision
+        centred = x - e.row_max(x)  # first, so that a large offset of the row costs no precision
         log_sum = e.log(e.row_sum(e.exp(centred)))
         chosen = e.row_sum(where(e.equal(e.column_of(x), label), centred, 0.0))
         mean = e.row_mean(centred)
@@ -80,7 +80,7 @@ class CrossEntropyRow(RowWise):
         x = where(label < 0, 0.0, x)  # 0 * NaN is NaN
         exponential = e.exp(x - e.row_max(x))
         soft = exponential * (1.0 / e.row_sum(exponential))
-        # each number has an operand of x's dtype beside it: alone it would be float32
+        # numbers stand beside operands of x's dtype, because alone they would be float32
         rest = where(e.equal(e.column_of(x), label), soft - (1.0 - smoothing), soft)
         classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, x))
         spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)
@@ -97,14 +97,14 @@ class LayerNormRow(RowWise):
     numbers = (1e-5,)
 
     def formula(x, w, b, eps):
-        centred = x - e.row_mean(x)
-        scale = 1.0 / e.sqrt(e.row_mean(centred * centred) + eps)
+        centred = x - e.row_mean(x)  # (..., n)
+        scale = 1.0 / e.sqrt(e.row_mean(centred * centred) + eps)  # (..., 1)
         return centred * scale * w + b
 
     def gradient(dy, x, w, eps):
         centred = x - e.row_mean(x)
         scale = 1.0 / e.sqrt(e.row_mean(centred * centred) + eps)
-        normal = centred * scale
+        normal = centred * scale  # (..., n), of mean 0 and variance 1
         g = dy * w
         dx = scale * (g - e.row_mean(g) - normal * e.row_mean(g * normal))
         return dx, dy * normal, dy
@@ -123,7 +123,7 @@ class RmsNormRow(RowWise):
         return x * (1.0 / e.sqrt(e.row_mean(x * x) + eps)) * w
 
     def gradient(dy, x, w, eps):
-        scale = 1.0 / e.sqrt(e.row_mean(x * x) + eps)
-        normal = x * scale
+        scale = 1.0 / e.sqrt(e.row_mean(x * x) + eps)  # (..., 1)
+        normal = x * scale  # (..., n)
         g = dy * w
         return scale * (g - normal * e.row_mean(g * normal)), dy * normal

@@ -27,7 +27,7 @@ BACKWARDS = [tuple(range(rank))[::-1] for rank in range(MAX_RANK + 1)]
 
 
 def shape_of(name, shape):
-    """A user's shape as a tuple of ints."""
+    """Checks a user's shape; returns a tuple of ints."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     return tuple([n if type(n) is int else whole(name, "each size of a shape", n) for n in shape])
 
@@ -51,7 +51,7 @@ class Reshape(Structural):
 
 
 def completed(x, shape):
-    """The shape with -1 replaced by the remaining size."""
+    """Replaces -1 in a shape with the remaining size."""
     if type(shape) is tuple and size_of(shape) == x.size and min(shape, default=0) >= 0:
         check_rank("reshape", len(shape))
         return shape
@@ -89,7 +89,7 @@ class Permute(Structural):
 
 @functools.lru_cache(4096)
 def ordered(axes, rank):
-    """The axes of a permutation, none negative; ShapeError if it is none of `rank` axes."""
+    """Returns a permutation of `rank` axes without negative ones; raises ShapeError if invalid."""
     order = tuple([normalize_axis("permute", a, rank) for a in axes])
     if sorted(order) != list(range(rank)):
         raise ShapeError(f"permute: wanted each of {rank} axes once", f"{axes}")
@@ -98,7 +98,7 @@ def ordered(axes, rank):
 
 @functools.lru_cache(4096)
 def inverse(axes):
-    """The permutation that undoes one; axes may be negative."""
+    """Returns the inverse of a permutation. Axes may be negative."""
     return tuple(sorted(range(len(axes)), key=lambda d: axes[d] % len(axes)))
 
 
@@ -121,7 +121,7 @@ class Expand(Structural):
 
 
 def kept_sizes(x, shape):
-    """The shape with each -1 replaced by x's size along that axis."""
+    """Replaces each -1 in a shape with x's size along this axis."""
     new = len(shape) - len(x.shape)
     if min(shape, default=0) < -1 or -1 in shape[: max(new, 0)]:
         raise ShapeError(
@@ -133,19 +133,19 @@ def kept_sizes(x, shape):
 
 
 def transpose(x):
-    """The axes in reverse order, a view: x.T of a matrix.  (a, b, ..., z) -> (z, ..., b, a)."""
+    """Reverses the order of the axes, as x.T; a view.  (a, b, ..., z) -> (z, ..., b, a)."""
     x = as_variable(x, "transpose")
     return Permute.apply(x, BACKWARDS[len(x.array.shape)])
 
 
 def swap_last(x):
-    """The last two axes exchanged, a view.  (..., m, n) -> (..., n, m)."""
+    """Exchanges the last two axes, a view.  (..., m, n) -> (..., n, m)."""
     rank = len(x.array.shape)
     return Permute.apply(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def expand(x, *shape):
-    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4); -1 keeps a size.
+    """Broadcasts to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4). -1 keeps a size.
 
     (...), shape -> shape.
     """
@@ -153,15 +153,15 @@ def expand(x, *shape):
 
 
 def reshape(x, *shape):
-    """The same elements in another shape; one size may be -1: reshape(x, (2, -1)).
+    """Gives the elements another shape, in which one size may be -1: reshape(x, (2, -1)).
 
-    (...), shape -> shape: a view where strides allow, else a copy.
+    (...), shape -> shape. The result is a view if the strides allow it, else a copy.
     """
     return Reshape.apply(x, shape_of("reshape", shape[0] if len(shape) == 1 else shape))
 
 
 def permute(x, *axes):
-    """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1).
+    """Puts the axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1).
 
     (a, b, c), (2, 0, 1) -> (c, a, b).
     """
@@ -205,7 +205,7 @@ def squeeze(x, axis=None):
 
 
 class Cast(Structural):
-    """Conversion to a dtype; floats are rounded towards 0 to ints.  (...), dtype -> (...)."""
+    """Converts to a dtype; ints get floats rounded towards 0.  (...), dtype -> (...)."""
 
     samples = [((3, 4), "float64"), ((0,), "float32")]
 

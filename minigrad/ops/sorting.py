@@ -1,4 +1,4 @@
-"""Sorting along an axis: the order of the elements, and what follows from it."""
+"""Sorts along an axis: argsort, and sort and topk made from it."""
 
 from minigrad.arguments import flag, whole
 from minigrad.array.dtypes import int64
@@ -13,9 +13,9 @@ from minigrad.ops.operands import as_variable
 
 
 class OrderOfRows(Structural):
-    """Per row the places of its elements in ascending order, NaN last.  (..., n) -> (..., n).
+    """The indices, int64, that sort each row in ascending order, NaN last.  (..., n) -> (..., n).
 
-    Equal elements stay in their order. The places are int64.
+    Equal elements keep their order.
     """
 
     samples = [((3, 4),), ((2, 3, 5),), ((9,),), ((2, 1),), ((0, 3),), ((2, 0),)]
@@ -32,13 +32,13 @@ class OrderOfRows(Structural):
 
 
 def _order(name, x, axis, descending):
-    """(x of at least one axis, the axis, its order along it)."""
+    """Returns (x with at least one axis, the axis, the indices that sort x along it)."""
     descending = flag(name, "descending", descending, f"the axis by name: {name}(x, axis=1)")
     axis = normalize_axis(name, axis, x.ndim or 1)
     x = x if x.ndim else call("reshape", x, (1,))
     moved = [d for d in range(x.ndim) if d != axis] + [axis]
     rows = call("permute", x.detach(), moved)
-    if descending:  # sorted backwards from the end: equal elements stay in their order, NaN first
+    if descending:  # sort the flipped rows: equal elements keep their order, and NaN is first
         rows = call("flip", rows, -1)
     order = OrderOfRows.apply(rows)
     if descending:
@@ -47,12 +47,12 @@ def _order(name, x, axis, descending):
 
 
 def argsort(x, axis=-1, descending=False):
-    """The places of the elements along an axis in ascending order.  (...) -> (...) of int64.
+    """Returns the indices that sort x along an axis in ascending order.  (...) -> (...) of int64.
 
-    Equal elements keep their order, also where `descending`. NaN counts as the largest.
+    Equal elements keep their order, even if `descending`. NaN counts as the largest.
 
     Raises:
-        ShapeError: there is no such axis.
+        ShapeError: the axis does not exist.
 
     >>> import minigrad as mg
     >>> x = mg.variable([3.0, 1.0, 2.0])
@@ -64,13 +64,13 @@ def argsort(x, axis=-1, descending=False):
 
 
 def sort(x, *, axis=-1, descending=False):
-    """The elements along an axis in ascending order, NaN last.  (...) -> (...), of x's dtype.
+    """Sorts the elements along an axis in ascending order, NaN last.  (...) -> (...), of x's dtype.
 
-    The gradient goes where the elements came from. As in NumPy the result is the values alone:
-    `mg.argsort` gives their places.
+    The gradient goes back to the elements' positions in x. As in NumPy, the result has only the
+    values; `mg.argsort` gives the indices.
 
     Raises:
-        ShapeError: there is no such axis.
+        ShapeError: the axis does not exist.
 
     >>> import minigrad as mg
     >>> mg.sort(mg.variable([3.0, 1.0, 2.0])).tolist()
@@ -82,15 +82,15 @@ def sort(x, *, axis=-1, descending=False):
 
 
 def topk(x, k, axis=-1, largest=True):
-    """The k largest elements along an axis, the largest first, and their places.
+    """Returns the k largest elements along an axis, the largest first, and their indices.
 
-    (..., n, ...), k -> (values, places) of (..., k, ...), the places int64.
+    (..., n, ...), k -> (values, indices), both (..., k, ...), the indices int64.
 
     Args:
         x: a Variable.
-        k: how many, from 0 to n.
-        axis: along which axis.
-        largest: False for the k smallest, the smallest first.
+        k: the number of elements, from 0 to n.
+        axis: the axis to search.
+        largest: False returns the k smallest, the smallest first.
 
     Raises:
         ArgumentError: there are fewer than k elements along the axis.

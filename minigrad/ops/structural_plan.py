@@ -1,4 +1,4 @@
-"""How a recorded structural op computes gradients: one function per input, called if needed."""
+"""Computes the gradients of a recorded structural op, by one function per input."""
 
 import inspect
 
@@ -11,7 +11,7 @@ from minigrad.tape.variable import Variable
 
 
 class StructuralPlan(RoutedPlan):
-    """Gradients of a structural op: one function of Variables per input."""
+    """Computes gradients of a structural op by one function of Variables per input."""
 
     def __init__(self, op, mask):
         super().__init__(op, mask)
@@ -47,13 +47,13 @@ class StructuralPlan(RoutedPlan):
         self.writes = [k for k in self.writes if self.mask >> k & 1]
 
     def _quick_source(self, what, which):
-        """(source, index): 0 for a saved Array, 1 for an attribute, 2 for the shape of an input."""
+        """Returns (source, index). source: 0 a saved Array, 1 an attribute, 2 an input's shape."""
         if what == "saved":
             return 0, self.saved_names.index(which)
         return (1 if what == "attribute" else 2), which
 
     def _source(self, name):
-        """The source of a gradient function's argument: ('saved' | 'shape' | ..., which)."""
+        """Returns the source of an argument: ('saved', name), ('attribute', k) or ('shape', k)."""
         op = self.op
         if name == "y" or name in op.inputs:
             return "saved", name
@@ -64,7 +64,7 @@ class StructuralPlan(RoutedPlan):
         raise TypeError(f"op {op.__name__}: a gradient asks for {name}, which it does not have")
 
     def general(self, node, dy):
-        """First order: Arrays in and out, nothing recorded."""
+        """Computes first-order gradients: Arrays from Arrays, without recording."""
         if self.quick is not None and seams.unbroadcast is None:
             for k in self.writes:
                 if in_group(node.edges[k]):
@@ -79,7 +79,7 @@ class StructuralPlan(RoutedPlan):
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
 
     def _quickly(self, node, dy, *kept):
-        """First order over Arrays; writes a parameter's gradient directly into its flat buffer."""
+        """Computes Arrays by `array_gradients`, writing to a group's flat buffer if possible."""
         attributes, wanted, results = node.attributes, node.wanted, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:
@@ -100,7 +100,7 @@ class StructuralPlan(RoutedPlan):
         return results
 
     def backward_graph(self, node, dy):
-        """Gradients as Variables with a graph of their own."""
+        """Computes gradients as Variables with a graph of their own."""
         values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
         saved = {name: saved_variable(node, k, value) for name, k, value in values}
         return self._run(node, dy, saved)

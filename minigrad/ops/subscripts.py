@@ -1,7 +1,7 @@
-"""The meaning of x[...]: turns an index of any kind into a Place, before anything runs.
+"""Turns an index x[...] of any kind into a Place, before anything runs.
 
 A Place is a view (ints, slices, new axes), then at most one integer index over neighbouring axes of
-that view. Index arrays over several axes, and masks, are folded into that one.
+that view. Index arrays over several axes, and masks, are folded into this one index.
 """
 
 import operator
@@ -20,7 +20,7 @@ from minigrad.seams import seams
 from minigrad.tape.probe import check_as
 from minigrad.tape.variable import Variable, filled
 
-WHOLE = slice(None)  # of an axis that an index leaves out
+WHOLE = slice(None)  # for an axis that an index leaves out
 _FOLD = Program(["a", "n", "b"], [symbol("a") * symbol("n") + symbol("b")])
 _EQUAL = Program(["a", "b"], [call("equal", symbol("a"), symbol("b"))])
 
@@ -29,9 +29,10 @@ class Place(NamedTuple):
     """The location that an index refers to.
 
     spec: for each item None (a new axis), an int, or (start, step, count) of a slice. order: the
-    permutation of the view's axes, or None. axis, count: the axes of the view that the index or the
-    mask covers. index: int64, not negative, or None. mask: used instead of an index if one value is
-    written to all selected elements: then their number need not be known.
+    permutation of the view's axes, or None. axis, count: the first axis of the view that the index
+    or the mask covers, and the number of these axes. index: int64, not negative, or None. mask:
+    replaces the index if one value is written to all selected elements, because their number is
+    then not needed.
     """
 
     spec: tuple
@@ -43,7 +44,7 @@ class Place(NamedTuple):
 
 
 def viewed(strides, offset, spec):
-    """(shape, strides, offset) after applying the ints, slices and new axes of a Place."""
+    """Applies the ints, slices and new axes of a Place; returns (shape, strides, offset)."""
     sizes, steps, axis = [], [], 0
     for item in spec:
         if item is None:
@@ -62,7 +63,7 @@ def viewed(strides, offset, spec):
 
 
 def view_of(array, place):
-    """The view of an Array that a Place indexes, as (..., indexed axes, ...)."""
+    """Returns the view of an Array that a Place indexes, as (..., indexed axes, ...)."""
     shape, strides, offset = viewed(array.strides, array.offset, place.spec)
     if place.order is not None:
         shape, strides = (tuple(x[d] for d in place.order) for x in (shape, strides))
@@ -70,7 +71,7 @@ def view_of(array, place):
 
 
 def region_shape(shape, place):
-    """The shape of x[...]."""
+    """Returns the shape of x[...]. shape: the shape of x."""
     found = viewed((0,) * len(shape), 0, place.spec)[0]
     if place.order is not None:
         found = tuple(found[d] for d in place.order)
@@ -81,7 +82,7 @@ def region_shape(shape, place):
 
 
 def located(x, index, value=None):
-    """The Place of x[index].
+    """Returns the Place of x[index].
 
     value: the shape of the value to write, or None. A mask that is a Variable stays a mask if one
     value is written to all elements that it selects.
@@ -91,7 +92,7 @@ def located(x, index, value=None):
     spec, entries, kinds, axis, out = [], [], [], 0, 0
     for item in items:
         if item is Ellipsis:
-            kinds.append("view")  # separates its neighbours even if it covers no axis
+            kinds.append("view")  # it separates its neighbours even if it covers no axis
         elif item is None:
             spec.append(None)
             kinds.append("view")
@@ -123,7 +124,7 @@ def located(x, index, value=None):
                         f"{shape}",
                         f"{item.shape}",
                     )
-                spec += [(0, 1, n) for n in sizes] or [None]  # one bool: an axis of one element
+                spec += [(0, 1, n) for n in sizes] or [None]  # one bool gets an axis of one element
             entries.append((out, covers or 1, item, axis))
             kinds.append("index")
             axis, out = axis + covers, out + (covers or 1)
@@ -134,7 +135,7 @@ def located(x, index, value=None):
 
 
 def spec_of(x, index):
-    """The spec of the Place of x[index] for ints, slices of ints, None and ..., or None."""
+    """Returns the spec of the Place of x[index] for ints, slices, None and ...; else None."""
     key = [x.array.shape]
     for item in index if type(index) is tuple else (index,):
         if type(item) is slice:
@@ -156,19 +157,20 @@ def spec_of(x, index):
 
 
 PLAIN = {int, type(None)}
-MOST = 4096  # specs that are kept
+MOST = 4096  # cached specs
 _specs = {}
 
 
 def is_run_time(item):
-    """Whether an item of an index is a number that is known only when a program runs."""
+    """Returns whether an item of an index is a number that is known only at run time."""
     return seams.effects.is_tracing and isinstance(item, Variable) and item.array.shape == ()
 
 
 def _normal(item, x):
-    """An item as an int, slice, None, Ellipsis, or ints or bools in an ndarray or Variable.
+    """Returns an item as an int, slice, None or Ellipsis, or as ints or bools in an array.
 
-    A Variable of one int becomes that int, except in a traced step, where each run reads it.
+    The array is an ndarray or a Variable. A Variable of one int becomes this int, except in a
+    traced step, where each run reads it.
     """
     if item is None or item is Ellipsis or isinstance(item, slice) or type(item) is int:
         return item
@@ -185,7 +187,7 @@ def _normal(item, x):
 
 
 def _from_python(item):
-    """An item that is not a Variable as an int, or an ndarray or a Variable of ints or bools."""
+    """Converts an item other than a Variable to an int, or to an array of ints or bools."""
     if not isinstance(item, (bool, float, list, tuple, range, np.ndarray, np.generic)):
         if hasattr(item, "__index__"):
             return item.__index__()
@@ -204,7 +206,7 @@ def _from_python(item):
             "index: wanted ints or bools, in lists of equal lengths", f"{error}"
         ) from None
     if not data.size and not isinstance(item, (np.ndarray, np.generic)):
-        data = data.astype(np.int64)  # an empty list
+        data = data.astype(np.int64)  # NumPy makes floats of an empty list
     if data.dtype.kind not in "iub":
         raise ArgumentTypeError(
             "index: wanted ints or bools", f"{data.dtype}", "convert it: x.to('int64')"
@@ -213,7 +215,7 @@ def _from_python(item):
 
 
 def _stacked(items):
-    """Nested lists of ints and Variables of one int, as one Variable."""
+    """Makes one Variable of nested lists of ints and Variables of one int."""
     leaves = list(_leaves(items))
     found = [x for x in leaves if isinstance(x, Variable)]
     for x in found:
@@ -242,7 +244,7 @@ def _without_leaves(items):
 
 
 def _completed(shape, items):
-    """The items, with whole slices for omitted axes after the ellipsis or at the end."""
+    """Adds whole slices for omitted axes to the items, after the ellipsis or at the end."""
     used = 0
     for i in items:
         if i is not None and i is not Ellipsis:
@@ -268,7 +270,7 @@ def _sliced(item, n):
     except ValueError:
         raise ArgumentError("index: wanted a slice with a step other than 0", f"{item}") from None
     count = len(range(start, stop, step))
-    return start, step if count > 1 else 1, count  # a step that is never made may be huge
+    return start, step if count > 1 else 1, count  # an unused step may be huge
 
 
 def _range(n):
@@ -276,7 +278,7 @@ def _range(n):
 
 
 def _entry(item, x, axis):
-    """The int64 Variable of an index array, or of a mask's True positions, for x from `axis` on."""
+    """Returns the index of x from `axis` on as an int64 Variable. A mask gives True positions."""
     device = device_of(x.array)
     if isinstance(item, Variable):
         if item.dtype.kind == "b":
@@ -288,14 +290,18 @@ def _entry(item, x, axis):
     places = item.astype(np.int64)
     if not seams.effects.is_tracing:
         return wrapped("index", Variable(device.from_numpy(places, int64)), n, where)
-    bad = np.flatnonzero((places < -n) | (places >= n))  # a program need not check again
+    bad = np.flatnonzero((places < -n) | (places >= n))  # check here, not at each run
     if bad.size:
         raise _outside("index", places, bad[0], n, where)
     return Variable(device.from_numpy(np.where(places < 0, places + n, places), int64))
 
 
 def wrapped(name, index, n, where="", negative=True):
-    """An integer Variable as int64 from 0 to n - 1; BoundsError names the first value outside."""
+    """Returns an integer Variable as int64 from 0 to n - 1.
+
+    Raises:
+        BoundsError: an index is out of range; the error names the first one.
+    """
     array = index.array
     if array.dtype.kind != "i":
         raise ArgumentTypeError(
@@ -310,7 +316,7 @@ def wrapped(name, index, n, where="", negative=True):
 
 
 def _outside(name, data, bad, n, where, negative=True):
-    """The BoundsError for element `bad`, in C order, of an ndarray of ints."""
+    """Returns the BoundsError for element `bad`, in C order, of an ndarray of ints."""
     place = tuple(int(k) for k in np.unravel_index(bad, data.shape))
     wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
     return BoundsError(
@@ -320,7 +326,7 @@ def _outside(name, data, bad, n, where, negative=True):
 
 
 def _first_outside(device, source, n, out, negative):
-    """The first element outside the range, or -1; fills out with the index from the front."""
+    """Fills `out` with the index counted from the front; returns the first bad element, or -1."""
     bad = device.wrap_index(source, n, out) if source.size else -1
     if bad < 0 and not negative and source.size and not device.all_within(source, 0, n - 1):
         bad = int(np.argmax(values(source).reshape(-1) < 0))
@@ -328,13 +334,13 @@ def _first_outside(device, source, n, out, negative):
 
 
 def _are_neighbours(kinds):
-    """NumPy's rule: ints count as index arrays, and all must stand next to each other."""
+    """Returns whether all index arrays are neighbours. As in NumPy, ints count as index arrays."""
     places = [k for k, kind in enumerate(kinds) if kind != "view"]
     return places[-1] - places[0] == len(places) - 1
 
 
 def _with_index(x, spec, entries, rank, neighbours, value):
-    """The Place of a view with index arrays, folded into one over neighbouring axes."""
+    """Returns the Place of a view with index arrays, folded into one over neighbouring axes."""
     axes = [a + k for a, covers, *_ in entries for k in range(covers)]
     order, first = None, axes[0]
     if not neighbours:
@@ -352,7 +358,7 @@ def _with_index(x, spec, entries, rank, neighbours, value):
 
 
 def _folded(entries, sizes):
-    """One index over all indexed axes in C order, from one index per axis."""
+    """Folds one index per axis into one index over all indexed axes, in C order."""
     arrays = [index.array for _, _, index in entries]
     common = broadcast_shapes("index", *(a.shape for a in arrays))
     device, total = device_of(arrays[0]), arrays[0]
@@ -363,7 +369,7 @@ def _folded(entries, sizes):
 
 
 def winners(place, n):
-    """A Variable of bools, True for the entries of an index that write last to their target."""
+    """Returns bools: whether an entry of the index is the last one that writes to its target."""
     index = place.index.array
     device, m = device_of(index), index.size
     order = device.from_numpy(np.arange(m), int64)

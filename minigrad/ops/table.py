@@ -1,9 +1,9 @@
 """Maps op classes to their public names: Variable's operators and methods, and `mg.<op>`.
 
-`functions` has what `mg` offers, `FLOWS` what formulas and gradients call by name, `METHODS` names
-the functions that are also methods of Variables, and `_install` makes the operators. Most functions
-are made from their class. One that takes its arguments in another way, such as `softmax` or `std`,
-is written here, of operations: the kernels are theirs.
+`functions` has the functions of `mg`. `FLOWS` has those that formulas and gradients call by name.
+`METHODS` names those that are also methods of Variables. `_install` makes the operators. Most
+functions are made from their class. A function that takes its arguments in another way, such as
+`softmax` or `std`, is written here and composed of operations.
 """
 
 import math
@@ -58,7 +58,10 @@ _ = angles, binary, linalg, unary, backward  # importing fills the registry and 
 
 
 def _plain_axis(axis):
-    """A user's axis; a tuple of other than ints as a list: look-ups take (0, 1.0) for (0, 1)."""
+    """Returns a user's axis; a tuple with other than ints becomes a list.
+
+    A look-up would find the route of (0, 1) for (0, 1.0), which is equal but invalid.
+    """
     is_plain = type(axis) is not tuple or all(type(a) is int for a in axis)
     return axis if is_plain else list(axis)
 
@@ -76,7 +79,7 @@ _ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
 
 
 def _with_named_axis(op):
-    """Like `_with_axis`, but by name only: a second positional argument differs in PyTorch."""
+    """Like `_with_axis`, but by name only: PyTorch's second argument means something else."""
 
     def function(x, *, axis=None, keepdims=False):
         keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
@@ -99,12 +102,12 @@ def last_axis(op, x, axis, *others):
 
 
 def softmax(x, axis=-1):
-    """exp(x) / sum exp(x) along an axis, without overflow.  (..., n, ...) -> the same shape."""
+    """exp(x) / sum exp(x) along an axis, without overflow.  (..., n, ...) -> (..., n, ...)."""
     return last_axis(rows.SoftmaxRow, as_variable(x, "softmax"), axis)
 
 
 def log_softmax(x, axis=-1):
-    """x - log sum exp(x) along an axis.  (..., n, ...) -> the same shape."""
+    """x - log sum exp(x) along an axis.  (..., n, ...) -> (..., n, ...)."""
     return last_axis(rows.LogSoftmaxRow, as_variable(x, "log_softmax"), axis)
 
 
@@ -138,9 +141,9 @@ def rms_norm(x, weight, eps=1e-5):
 
 
 def _of_features(name, x, **given):
-    """Scale and shift as Variables of the size of x's last axis.
+    """Returns scale and shift as Variables, after checking that they have x's last size.
 
-    A normalized_shape, which PyTorch takes here, would scale by the number of features.
+    A normalized_shape, as PyTorch takes it here, would scale by the number of features.
     """
     found = []
     for what, value in given.items():
@@ -175,7 +178,7 @@ def elu(x, alpha=1.0):
 def clip(x, low=None, high=None):
     """x limited to [low, high]; None means no limit on that side.  (...) -> (...).
 
-    Bounds may be Variables, which are broadcast. Where a bound holds, it gets the gradient.
+    Bounds may be Variables, which broadcast. A bound gets the gradient where it is the result.
     """
     x = as_variable(x, "clip")
     low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
@@ -240,7 +243,7 @@ def matmul(a, b):
 
 
 def _product(a, b):
-    """a @ b; foreign types that have __rmatmul__ are asked first, all others are explained."""
+    """a @ b. A foreign type with __rmatmul__ decides first; other types raise an error."""
     is_foreign = not is_operand(b) and hasattr(type(b), "__rmatmul__")
     return NotImplemented if is_foreign else matmul(a, b)
 
@@ -313,7 +316,7 @@ FLOWS |= {
 functions["var"] = var
 functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
 for _name, _function in functions.items():
-    if getattr(_function, "__wrapped__", None) is None:  # fast.py has taught its own
+    if getattr(_function, "__wrapped__", None) is None:  # fast.py has wrapped the others
         functions[_name] = teaching(_function)
 for _name in (*AXIS, "softmax", "log_softmax", "cumsum", "flatten", "squeeze", "unsqueeze"):
     functions[_name] = remembered(functions[_name])
@@ -331,9 +334,9 @@ METHODS = [
 
 
 def clone(self):
-    """The same values in a new Storage, part of the graph; the first write to either copies.
+    """Returns the same values in a new Storage, as part of the graph.
 
-    (...) -> (...), of the same dtype.
+    (...) -> (...), of the same dtype. The first write to either copies the memory.
     """
     return shape.Clone.apply(self)
 

@@ -72,8 +72,8 @@ class Sqrt(Elementwise):
 class RootOfSquares(Elementwise):
     """sqrt(x) of a sum of squares x.  (...) -> (...).  The derivative at 0 is 0.
 
-    The standard deviation of equal values therefore has the gradient 0, like the norm of zeros, and
-    not 0 times infinity.
+    So the standard deviation of equal values has the gradient 0, like the norm of zeros, instead of
+    0 times infinity.
     """
 
     domain = (0.1, 4.0)

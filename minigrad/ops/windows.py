@@ -1,4 +1,4 @@
-"""Windows as columns, and pooling over them."""
+"""Unfolds windows to columns, and pools over them."""
 
 import math
 
@@ -16,7 +16,7 @@ TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
 
 
 class Unfold(Structural):
-    """Windows as columns, 0 outside the image.
+    """Makes a column of each window, with 0 outside the image.
 
     (b, c, h, w), window -> (b, c * kh * kw, oh * ow).
     """
@@ -30,7 +30,7 @@ class Unfold(Structural):
 
 
 class Fold(Structural):
-    """Adds columns at the positions that unfold reads: the adjoint of unfold.
+    """Adds columns at the positions that Unfold reads: the adjoint of Unfold.
 
     (b, c * kh * kw, oh * ow), shape, window -> shape.
     """
@@ -47,7 +47,7 @@ class Fold(Structural):
 
 
 def unfolded(x, window):
-    """The windows of an Array as columns, one image after another."""
+    """Returns the windows of an Array as columns, one image after another."""
     device = device_of(x)
     n, c, h, w = x.shape
     shape = (n, c * math.prod(window.kernel), math.prod(window.counts((h, w))))
@@ -75,7 +75,7 @@ class Largest(Structural):
 
 
 def _pooled(name, x, kernel, stride, padding):
-    """(x, window), checked."""
+    """Checks the arguments of a pooling; returns (x, window)."""
     x = as_variable(x, name)
     if x.ndim != 4:
         raise ShapeError(f"{name}: wanted images (b, c, h, w)", f"{x.shape}")
@@ -90,7 +90,7 @@ def _pooled(name, x, kernel, stride, padding):
 
 
 def max_pool2d(x, kernel, stride=None, padding=0):
-    """The largest element of each window; the border is ignored.
+    """Takes the largest element of each window, ignoring the padding.
 
     (b, c, h, w) -> (b, c, oh, ow).
 
@@ -108,9 +108,9 @@ def max_pool2d(x, kernel, stride=None, padding=0):
 
 
 def avg_pool2d(x, kernel, stride=None, padding=0):
-    """The mean of each window, the border's zeros included.  (b, c, h, w) -> (b, c, oh, ow).
+    """Takes the mean of each window, zeros of the padding included.
 
-    Arguments as for max_pool2d.
+    (b, c, h, w) -> (b, c, oh, ow). The arguments are those of max_pool2d.
     """
     x, window = _pooled("avg_pool2d", x, kernel, stride, padding)
     b, c, h, w = x.shape

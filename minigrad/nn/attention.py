@@ -96,7 +96,7 @@ class TransformerBlock(Module):
 
     Args:
         size, heads, causal, dropout: as for MultiHeadAttention.
-        hidden: the number of hidden units of the two-layer network; 4 * size by default.
+        hidden: the hidden units of the two-layer GELU network; 4 * size by default.
     """
 
     def __init__(self, size, heads, hidden=None, causal=False, dropout=0.0, dtype=float32):

@@ -2,12 +2,13 @@
 
 They are generated for each kind of operation, and try two paths before the slow one:
 
-1. Operands of an elementwise operation that are flat, of one shape and one dtype, or one of them
-   and a number: their kernel is known for any size.
-2. Operands for whose layouts an earlier call has left a route (`ops.routes`): one look-up.
+1. If the operands of an elementwise operation are flat and have one shape and one dtype, or one is
+   flat and the other a number, one kernel serves any size.
+2. If an earlier call has made a route for the operands' layouts (`ops.routes`), one look-up finds
+   it.
 
-Small eager operations spend their time here, so memory, kernel and node are all in line. To see the
-generated text: `print(inspect.getsource(minigrad.ops.unary.Exp.apply))`.
+Small eager operations spend their time here, so the code for memory, kernel and node is inline. To
+see it, call `print(inspect.getsource(minigrad.ops.unary.Exp.apply))`.
 """
 
 import functools
@@ -29,13 +30,13 @@ from minigrad.tape.node import OURS, Node, next_serial
 from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
-EXACT = 2**53  # float64 holds all ints up to this size
-MISSING: Any = object()  # a default for operands, so that a call without one is explained
-FILE = os.path.join(os.path.dirname(__file__), "<fast path {}>")  # users' errors do not show it
+EXACT = 2**53  # float64 holds all ints of at most this size
+MISSING: Any = object()  # the default of operands, to explain calls without one
+FILE = os.path.join(os.path.dirname(__file__), "<fast path {}>")  # tracebacks of users hide it
 
 
 class _Usable(dict):
-    """Type -> the first mode, as a number, in which the fast paths take its objects."""
+    """{type: the first mode, a number, in which the fast paths take its objects}."""
 
     def __missing__(self, kind):
         found = INFERENCE if issubclass(kind, InferenceVariable) else RECORD
@@ -55,7 +56,10 @@ SCOPE = {
 
 @functools.lru_cache(4096)
 def maker(constants, signature, body, name) -> Any:
-    """A function of constants that makes functions with a body; Ctrl-C waits between its lines."""
+    """Returns a function of constants that makes functions with this body.
+
+    Ctrl-C waits while the lines of the body run, but not inside the functions that they call.
+    """
     head = f"def make({', '.join(constants)}):\n    def {name}({signature}):\n"
     text = f"{head}{indent(body, ' ' * 8)}    return {name}\n"
     scope, file = dict(SCOPE), FILE.format(next(_count))
@@ -68,7 +72,7 @@ _count = itertools.count(1)
 
 
 def names(letter, kinds):
-    """The names of operands: x0, x1, ..."""
+    """Returns the names of operands: x0, x1, ..."""
     return [f"{letter}{k}" for k in range(len(kinds))]
 
 
@@ -91,11 +95,11 @@ return y
 WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 
-MOST_ASKED = 3  # operands for which each answer has a branch of its own: these double
+MOST_ASKED = 3  # operands; branches for each answer double with every operand
 
 
 def _edges(kinds, k=0, mask=0, edges=""):
-    """The text that finds `mask` and `edges` of operands k and following, by asking each once."""
+    """Returns the text that finds `mask` and `edges` of operands from k on, asking each once."""
     if len(kinds) > MOST_ASKED and "n" not in kinds:
         asked = names("a", kinds)
         bits = " | ".join([f"{a}._requires_grad << {k}" for k, a in enumerate(asked)])
@@ -112,10 +116,10 @@ def _edges(kinds, k=0, mask=0, edges=""):
 
 
 def ending(kinds, is_recorded, depth, is_view=False, **known):
-    """The text that makes a Variable of `out`, and its node if an operand requires gradients.
+    """Returns the text that makes a Variable of `out`, and a node if gradients are required.
 
-    kinds: "x" for each Variable, "n" for each number. depth: of the caller's frame. known: what
-    the text names, `records` and `attributes`, and `wanted` if it is not what a record says.
+    kinds: "x" for each Variable, "n" for each number. depth: the depth of the caller's frame.
+    known: the texts of `records` and `attributes`, and of `wanted` if it differs from the record's.
     """
     shown = "out.shown_by(y)\n" if is_view else ""
     kind = f"Variable if path != {INFERENCE} else InferenceVariable"
@@ -134,15 +138,15 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
 
 
 class Records(dict):
-    """For sets of operands that require gradients, as a bit mask, what their nodes take.
+    """{bit mask of operands that require gradients: (plan, wanted, save) for a Node}.
 
-    (plan, wanted, save) as a Node takes them; save(*operands, out) -> (saved values, versions).
+    save(*operands, out) -> (saved values, versions).
 
     Args:
         op: the operation.
-        kinds: as `ending` takes them.
-        outline: (shape, dtype) of the operands, of which numbers have None, and of the output; None
-            if these are flat and may have any.
+        kinds: as for `ending`.
+        outline: (shape, dtype) of each operand (None for a number) and of the output. None if they
+            are flat, of any shape.
     """
 
     def __init__(self, op, kinds, outline=None):
@@ -165,7 +169,7 @@ class Records(dict):
 
 @functools.lru_cache(1024)
 def _saver(kinds, index, are_flat):
-    """save(*operands, out) for one choice of these; foreign memory is never flat."""
+    """Makes save(*operands, out) for one choice of values. Foreign memory is never flat."""
     operands = names("x", kinds)
     chosen = [("out", "x") if k < 0 else (operands[k], kinds[k]) for k in index]
     safe = "{0} = {0} if not {0}.buffer.is_foreign else protected({0})\n"
@@ -177,10 +181,10 @@ def _saver(kinds, index, are_flat):
 
 
 def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
-    """The function (path, *operands) that a look-up finds.
+    """Makes the function (path, *operands) that a look-up finds.
 
-    lines: of what is to do (`devices.cpu.routes.Lines`). known: what the text names: records, the
-    other arguments of the call, and the slow path.
+    lines: the statements to run (`devices.cpu.routes.Lines`). known: (records, the other arguments
+    of the call, the slow path).
     """
     operands = ", ".join(names("a", kinds))
     body = f"if own_matmul.is_used:\n    return slow({operands}, *others)\n" * has_product
@@ -199,7 +203,7 @@ IS_NUMBER = f"(type({{0}}) is float or (type({{0}}) is int and {-EXACT} <= {{0}}
 
 
 def _uniform(kinds, is_recorded):
-    """The text of the first path for one kind of operands; a kernel takes its number second."""
+    """Returns the text of the first path for operands of `kinds`; kernels take numbers second."""
     arrays = [f"x{k}" for k, kind in enumerate(kinds) if kind == "x"]
     first, is_numbered = arrays[0], "n" in kinds
     tests = [f"{x}.is_flat" for x in arrays]
@@ -243,7 +247,7 @@ k{0} = x{0}.shape, x{0}.strides, x{0}.dtype, b{0}.pool, b{0}.is_foreign
 
 
 def _branch(kinds, forms, is_recorded, all_arguments):
-    """The text for operands of some kinds: the first path, if a kernel is known, and their keys."""
+    """Returns the text for operands of `kinds`: the first path, if there is one, and keys."""
     tests, lines, keys = [], [], []
     for k, kind in enumerate(kinds):
         is_array = kind == "x"
@@ -258,7 +262,7 @@ def _branch(kinds, forms, is_recorded, all_arguments):
 
 @functools.lru_cache(256)
 def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signature):
-    """The maker for operations of one structure."""
+    """Returns the maker of fast paths for operations of one structure."""
     operands, others = [f"a{k}" for k in range(count)], [f"t{k}" for k in range(attributes)]
     optional = others[attributes - defaults :]
     given = ", ".join([*operands, *others])
@@ -291,10 +295,10 @@ def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signat
 
 
 def fast_path(op, otherwise, signature="plain"):
-    """The function that stands for an operation, and calls `otherwise` where no path is known.
+    """Makes the fast path of an operation, which calls `otherwise` if it has no faster way.
 
-    signature: "plain", as `apply`; "reflected", with two operands in the other order; "function",
-    for all arguments that a user may give, and none.
+    signature: "plain", that of `apply`; "reflected", with two operands in the other order;
+    "function", which takes whatever a user passes, even nothing.
     """
     count, forms = len(op.inputs), ()
     if op.is_plain and count <= 2:

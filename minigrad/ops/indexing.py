@@ -1,4 +1,4 @@
-"""Reading and writing at an index: views, and rows that are selected, added to or replaced."""
+"""Reads and writes at an index: views, and rows to select, add to or replace."""
 
 import numpy as np
 
@@ -31,13 +31,13 @@ CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))]
 
 
 def folded(shape, axis, count=1):
-    """(outer, n, r): the axes of a shape before, at and after an index, each folded into one."""
+    """Folds the axes before, at and after an index into one each; returns sizes (outer, n, r)."""
     end = axis + count
     return size_of(shape[:axis]), size_of(shape[axis:end]), size_of(shape[end:])
 
 
 def as_shape(array, shape):
-    """A contiguous Array under another shape."""
+    """Views a contiguous Array in another shape."""
     return array.view(shape, contiguous_strides(shape))
 
 
@@ -55,10 +55,10 @@ class Slice(Structural):
 
 
 class SlicePlan(StructuralPlan):
-    """The gradient of a slice. All slices of an input add to one array, each at its own place."""
+    """The plan of a slice. The gradients of all slices of an input add to one array in place."""
 
     def add_to(self, node, dy, total):
-        """total[spec] += dy: no zeros are made around dy."""
+        """Computes total[spec] += dy, without an array of zeros around dy."""
         (spec,) = node.attributes
         place = total.view(*viewed(total.strides, total.offset, spec))
         device_of(dy).elementwise(ADD, (place, dy), (place,))
@@ -110,7 +110,7 @@ class Take(Structural):
 
 
 class TakeAdjoint(Structural):
-    """Adds slices along an axis into zeros of a shape, each at the position in the index.
+    """Adds slices along an axis to zeros of a shape, each at its index.
 
     (..., *index.shape, ...), index, shape, axis -> shape.
     """
@@ -133,7 +133,7 @@ class TakeAdjoint(Structural):
 class SetItem(Structural):
     """x with y at a place.  (...), (...) that broadcasts to the region, place -> (...).
 
-    Where an index names a target twice, the last value stays and alone gets a gradient.
+    If an index names a target twice, the last value stays, and only this value gets a gradient.
     """
 
     name = "setitem"
@@ -162,7 +162,7 @@ def _last_ones(dy, place):
 
 
 def _mask_of(place, rank):
-    """The mask of a Place, broadcast to the axes of its view."""
+    """Returns the mask of a Place with the axes that broadcast to its view."""
     mask = place.mask.array
     if not mask.shape:  # a scalar mask indexes an axis of one element
         mask = mask.view((1,), (1,), mask.offset)
@@ -170,13 +170,13 @@ def _mask_of(place, rank):
 
 
 def _widened(array, count):
-    """The Array with `count` more axes of size 1 at the end."""
+    """Views an Array with `count` more axes of size 1 at the end."""
     shape, strides = (*array.shape, *(1,) * count), (*array.strides, *(0,) * count)
     return array.view(shape, strides, array.offset)
 
 
 def put(array, y, place):
-    """array[place] = y, both Arrays; y broadcasts to the region."""
+    """Computes array[place] = y for Arrays. y broadcasts to the region."""
     device, view = device_of(array), view_of(array, place)
     if place.mask is not None:
         if view.size:
@@ -203,7 +203,7 @@ def put(array, y, place):
 
 
 def read(x, place):
-    """x[place]; for a mask, all elements that the mask covers."""
+    """Returns x[place]; for a mask, all elements that the mask covers."""
     if place.index is place.order is None:
         return Slice.apply(x, place.spec)
     if place.spec != tuple((0, 1, n) for n in x.shape):
@@ -223,8 +223,8 @@ def get_item(x, index):
     """x[index] by NumPy's rules: a view for ints, slices, None and ..., else a copy.
 
     Raises:
-        BoundsError: an index beyond its axis, or more indices than axes.
-        ArgumentTypeError: an index of another type.
+        BoundsError: an index is beyond its axis, or there are more indices than axes.
+        ArgumentTypeError: an index has another type.
 
     >>> import minigrad as mg
     >>> x = mg.variable([[1, 2, 3], [4, 5, 6]])
@@ -242,7 +242,7 @@ def get_item(x, index):
 
 
 def _is_view(index):
-    """Whether x[index] is a view, apart from Variables of one int, which each run reads."""
+    """Returns whether x[index] would be a view if Variables of one int were ints."""
     items = index if type(index) is tuple else (index,)
     numbers = [i for i in items if is_run_time(i)]
     return bool(numbers) and all(
@@ -254,9 +254,10 @@ def _is_view(index):
 @named
 @uninterrupted
 def set_item(x, index, value):
-    """x[index] = value, in place: value broadcasts to x[index] and is converted to x's dtype.
+    """Sets x[index] = value in place. value broadcasts to x[index] and is converted to x's dtype.
 
-    Recorded if gradients depend on it. The last of several values for one element stays.
+    The write is recorded if gradients depend on it. Of several values for one element the last one
+    stays.
     """
     x.write_check("x[index] = y")
     if isinstance(value, (int, float, np.floating)):
@@ -301,7 +302,7 @@ def set_item(x, index, value):
 
 
 def rows_of_axis_0(x):
-    """x[0], x[1], ...: the items of `for row in x`."""
+    """Returns an iterator of x[0], x[1], ..., the items of `for row in x`."""
     if not x.ndim:
         raise ArgumentTypeError("iteration: wanted at least one axis", x.describe())
     return (x[i] for i in range(x.shape[0]))

@@ -1,4 +1,4 @@
-"""Joining, splitting, padding and repeating."""
+"""Joins, splits, pads and repeats."""
 
 import itertools
 import math
@@ -29,14 +29,14 @@ from minigrad.tape.modes import ANNOUNCED, SPAN, note, state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled
 
-MOST_EMPTY = 2**20  # parts that split makes beyond one for each element
+MOST_EMPTY = 2**20  # the most empty parts that split makes
 
 
 class Concatenate(Operation):
-    """Arrays one after another along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
+    """Joins Arrays along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
 
-    Takes any number of inputs: apply(xs, axis, is_new). is_new: each input, all of one shape, gets
-    this axis first: stack.
+    It takes any number of inputs: apply(xs, axis, is_new). With is_new, as for stack, the inputs
+    have one shape and each gets a new axis first.
     """
 
     samples = [((2, 3), (2, 1)), ((2, 3), (2, 0)), ((3,),), ((2, 2, 2),) * 3]
@@ -49,7 +49,7 @@ class Concatenate(Operation):
 
     @classmethod
     def plan(cls, mask, count):
-        """The plan for `count` inputs, of which those in the bit mask need gradients."""
+        """Returns the plan for `count` inputs. mask: the bit mask of those that need gradients."""
         found = cls.plans.get((mask, count))
         if found is None:
             found = cls.plans[mask, count] = ConcatenatePlan(mask, count)
@@ -57,7 +57,7 @@ class Concatenate(Operation):
 
     @classmethod
     def forward(cls, *given):
-        """A new Array of Arrays, axis, is_new."""
+        """Joins Arrays to a new Array. given: the Arrays, then axis and is_new."""
         *arrays, axis, is_new = given
         if is_new:
             arrays = [widened(x, axis) for x in arrays]
@@ -73,13 +73,13 @@ class Concatenate(Operation):
 
     @classmethod
     def apply(cls, xs, axis, is_new=False):
-        """Runs the op on a list of Variables whose shapes fit; records it if needed."""
+        """Runs the op on a list of Variables whose shapes fit, and records it if needed."""
         y = by_route(cls, xs, (axis, is_new))
         return cls.slow_path(*xs, axis, is_new) if y is None else y
 
     @classmethod
     def slow_path(cls, *given):
-        """Runs the op on Variables, then axis and is_new."""
+        """Runs the op. given: the Variables, then axis and is_new."""
         *xs, axis, is_new = given
         if state.path in ANNOUNCED:
             return announced(cls, xs, xs, (axis, is_new))
@@ -90,7 +90,7 @@ class Concatenate(Operation):
 
     @classmethod
     def run(cls, args, variables, attributes):
-        """forward and record."""
+        """Runs forward and records the op if needed."""
         check_operands(cls.name, variables)
         out = cls.forward(*[v.array for v in variables], *attributes)
         mask = sum([1 << k for k, v in enumerate(variables) if v._requires_grad])
@@ -103,7 +103,7 @@ class Concatenate(Operation):
 
 
 def widened(x, axis):
-    """A view of an Array with a new axis of size 1."""
+    """Returns a view of an Array with a new axis of size 1."""
     shape, strides = x.shape, x.strides
     return x.view((*shape[:axis], 1, *shape[axis:]), (*strides[:axis], 0, *strides[axis:]))
 
@@ -118,7 +118,7 @@ class ConcatenatePlan(Plan):
         self.input_names = tuple([f"x{k}" for k in range(count)])
 
     def backward(self, node, dy):
-        """First order: Arrays."""
+        """Computes Arrays, for first-order gradients."""
         axis, is_new = node.attributes
         strides, offset, step = dy.strides, dy.offset, dy.strides[axis]
         if is_new:
@@ -131,7 +131,7 @@ class ConcatenatePlan(Plan):
         return results
 
     def backward_graph(self, node, dy):
-        """Gradients as Variables with a graph of their own."""
+        """Computes gradients as Variables with a graph of their own."""
         (axis, is_new), start, results = node.attributes, 0, []
         for needed, (shape, dtype) in zip(self.needs, node.wanted, strict=True):
             n = 1 if is_new else shape[axis]
@@ -142,7 +142,7 @@ class ConcatenatePlan(Plan):
 
 
 def part(x, axis, start, count, is_one=False):
-    """x from start to start + count - 1 along an axis, a view; is_one: x at start."""
+    """Returns x from start to start + count - 1 along an axis, a view; is_one: only x at start."""
     place = start if is_one else (start, 1, count)
     return Slice.apply(x, tuple(place if d == axis else (0, 1, n) for d, n in enumerate(x.shape)))
 
@@ -195,7 +195,7 @@ def stack(xs, axis=0):
 
 
 def split(x, *, sections=None, sizes=None, axis=0):
-    """Parts along an axis, as views: by their number, by cut positions, or by their sizes.
+    """Cuts x along an axis into views: by their number, by cut positions, or by their sizes.
 
     (..., n, ...) -> [(..., n1, ...), (..., n2, ...), ...].
 
@@ -203,12 +203,13 @@ def split(x, *, sections=None, sizes=None, axis=0):
         x: a Variable.
         sections: the number of parts, or the indices to cut before, as in np.split. If the number
             does not divide the size, the first parts are one longer, as in np.array_split.
-        sizes: one size, where the last part may be smaller, or a list of all sizes (torch.split).
+        sizes: one size for all parts, the last of which may be smaller, or a list of all sizes, as
+            in torch.split.
         axis: the axis to cut.
 
     Raises:
         ArgumentTypeError: neither sections nor sizes was given, or both.
-        ShapeError: sizes do not add up to the size of the axis, or there is no such axis.
+        ShapeError: sizes do not add up to the size of the axis, or the axis does not exist.
 
     >>> import minigrad as mg
     >>> [part.tolist() for part in mg.split(mg.arange(5), sections=2)]
@@ -245,7 +246,7 @@ def split(x, *, sections=None, sizes=None, axis=0):
 
 
 def _cuts_of_sizes(sizes, n):
-    """The cut positions for parts of these sizes."""
+    """Returns the cut positions for parts of these sizes."""
     if not isinstance(sizes, (list, tuple)):
         return list(range(0, n, whole("split", "sizes", sizes, 1)))[1:]
     sizes = [whole("split", "each of sizes", size, 0) for size in sizes]
@@ -276,10 +277,10 @@ class Pad(Structural):
 
 
 def pad(x, widths, value=0.0):
-    """A border of one value, like np.pad: widths has a pair (before, after) for each axis.
+    """Adds a border of one value, like np.pad. widths has a pair (before, after) for each axis.
 
-    (m, n), ((a, b), (c, d)) -> (a + m + b, c + n + d). An int pads every side; for one axis a plain
-    pair will do. The value takes x's dtype.
+    (m, n), ((a, b), (c, d)) -> (a + m + b, c + n + d). An int pads every side. With one axis,
+    widths may be the pair itself. The value gets x's dtype.
 
     >>> import minigrad as mg
     >>> mg.pad(mg.variable([1.0, 2.0]), (2, 1)).tolist()
@@ -316,14 +317,14 @@ def pad(x, widths, value=0.0):
 
 
 def apart(y, x):
-    """y, cloned if it shows the memory of x: for functions whose result is always a copy."""
+    """Returns y, cloned if it shares memory with x, for functions that always return a copy."""
     return Clone.apply(y) if y.array.storage is x.array.storage else y
 
 
 def repeat(x, repeats, *, axis=None):
-    """Repeats each element, like np.repeat: repeats is an int, or a list with one per element.
+    """Repeats each element, like np.repeat. repeats is an int, or a list with one per element.
 
-    axis None takes the flattened x. The result is a copy.  (a, n, b), 3, axis=1 -> (a, 3n, b).
+    (a, n, b), 3, axis=1 -> (a, 3n, b). axis None repeats the flattened x. The result is a copy.
 
     >>> import minigrad as mg
     >>> mg.repeat(mg.variable([1, 2]), 2).tolist()

@@ -1,9 +1,9 @@
-"""Public functions that remember which route answers a call.
+"""Makes public functions remember the route of a call.
 
-A function such as `mg.softmax` checks its arguments, and calls one operation with others that it
-makes of them: the same ones each time for the same layouts and arguments. The second such call
-notes the route of that operation (`ops.routes`), and further ones find it in one look-up.
-Functions that make new Variables, such as `mg.zeros`, call none: they have routes of their own.
+A function such as `mg.softmax` checks its arguments, and calls one operation with arguments made
+from them. For the same layouts and arguments it always makes the same ones. The second such call
+notes the route of the operation (`ops.routes`), and further calls find it in one look-up. Functions
+that make new Variables, such as `mg.zeros`, call no operation and have routes of their own.
 """
 
 import functools
@@ -66,9 +66,9 @@ return function(*{args}, **named)
 
 
 def remembered(function, form="x"):
-    """The function, which finds the routes of calls that came before.
+    """Wraps a function so that it finds the routes of earlier calls.
 
-    form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
+    form: the kind of its first argument: "x", a Variable; "xs", a list of them; "", no Variable.
     """
     calls: dict[Any, Any] = {}
     known[function.__name__] = calls
@@ -100,11 +100,14 @@ def remembered(function, form="x"):
     return functools.wraps(function)(fast)
 
 
-known: dict[str, dict] = {}  # the calls of each function, by its name
+known: dict[str, dict] = {}  # {name of a function: its calls}
 
 
 def _are_plain(values):
-    """Whether equal values of equal types mean the same, and do not change; 0.0 may be -0.0."""
+    """Returns whether the values are immutable, and equal ones of equal types mean the same.
+
+    0.0 does not count: it equals -0.0.
+    """
     for v in values:
         kind = type(v)
         is_number = kind is float and v == v != 0.0
@@ -115,7 +118,7 @@ def _are_plain(values):
 
 
 def _learn(function, calls, key, operands, others, args, named):
-    """The result of a call for whose key there is no route; the second such call leaves one."""
+    """Returns the result of a call without a route. The second call with a key makes a route."""
     if not _are_plain(others) or (not operands and _active.default is not None):
         return function(*args, **named)
     if note_first(calls, key):
@@ -138,7 +141,7 @@ def _is(a, b):
 
 
 def _observed(function, args, named):
-    """The result of a call, and the operation that it ran in a list, if that is all it ran."""
+    """Runs a call; returns (result, [operation] or []), or (result, None) if it ran more."""
     asked, made = [], []
     before = state.path, state.watchers, state.asked, state.op_observers
     try:
@@ -152,7 +155,7 @@ def _observed(function, args, named):
 
 
 def _made(function, y, operands, args, named):
-    """The route of a function that makes a leaf like others, or None."""
+    """Returns the route of a function that makes a leaf like its operands, or None."""
     arrays = [x.array for x in operands]
     is_like_others = not y._requires_grad and y.name is None
     if not is_like_others or not are_here(arrays) or y.array.size > LARGEST:

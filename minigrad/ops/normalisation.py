@@ -19,7 +19,7 @@ eps_, s_, t_, n_ = map(symbol, ("eps", "s", "t", "n"))
 SCALE = 1.0 / e.sqrt(v_ + eps_)
 NORMALISED = Program(["x", "m", "v", "w", "b", "eps"], [(x_ - m_) * SCALE * w_ + b_])
 TIMES_DEVIATION = Program(["dy", "x", "m", "v", "eps"], [dy_ * (x_ - m_) * SCALE])
-GRADIENT = Program(  # s, t: the sums of dy, and of dy times the normalised x
+GRADIENT = Program(  # s: the sum of dy; t: the sum of dy times the normalised x
     ["dy", "x", "m", "v", "w", "s", "t", "eps", "n"],
     [w_ * SCALE * (dy_ - (s_ + (x_ - m_) * SCALE * t_) * n_)],
 )
@@ -31,7 +31,7 @@ def _axes(shape):
 
 
 def _channels(array, rank):
-    """An Array (c,) seen as (1, c, 1, ...)."""
+    """Views an Array (c,) as (1, c, 1, ...) of `rank` axes, with strides 0 elsewhere."""
     array = device_of(array).contiguous(array)
     return array.view((1, array.shape[0], *(1,) * (rank - 2)), (0, 1, *(0,) * (rank - 2)))
 
@@ -48,7 +48,7 @@ class BatchNorm(Structural):
     def forward(x, w, b, mean, var, eps):
         device = device_of(x)
         out = device.empty(x.shape, x.dtype)
-        rest = [_channels(v, len(x.shape)) for v in (mean, var, w, b)]
+        rest = [_channels(v, len(x.shape)) for v in (mean, var, w, b)]  # (1, c, 1, ...)
         device.elementwise(NORMALISED, (x, *rest, eps), (out,))
         return out
 
@@ -66,12 +66,15 @@ def _wide(v, rank):
 
 
 def _sums(dy, x, mean, var, eps):
-    """(sum of dy, sum of dy times the normalised x) per channel; differentiable if recorded."""
+    """Computes (sum of dy, sum of dy times the normalised x) per channel, both (c,).
+
+    While recording, the sums are differentiable.
+    """
     axes = _axes(x.shape)
     if not state.recording:
         device = device_of(x.array)
         sums = []
-        inputs = [_channels(v.array, x.ndim) for v in (mean, var)]
+        inputs = [_channels(v.array, x.ndim) for v in (mean, var)]  # (1, c, 1, ...)
         for program, operands in (
             (IDENTITY, (dy.array,)),
             (TIMES_DEVIATION, (dy.array, x.array, *inputs, eps)),
@@ -91,11 +94,11 @@ def _input_gradient(dy, x, w, mean, var, eps):
     if not state.recording:
         device = device_of(x.array)
         out = device.empty(x.shape, x.dtype)
-        rest = [_channels(v.array, x.ndim) for v in (mean, var, w, *sums)]
+        rest = [_channels(v.array, x.ndim) for v in (mean, var, w, *sums)]  # (1, c, 1, ...)
         device.elementwise(GRADIENT, (dy.array, x.array, *rest, eps, share), (out,))
         return Variable(out)
     axes = _axes(x.shape)
-    s, t, wide = (_wide(v, x.ndim) for v in (*sums, w))
+    s, t, wide = (_wide(v, x.ndim) for v in (*sums, w))  # (1, c, 1, ...)
     centred = x - Mean.apply(x, axes, True)
     scale = call("rsqrt", Var.apply(x, axes, True) + eps)
     return wide * scale * (dy - (s + centred * scale * t) * share)
@@ -117,10 +120,15 @@ def batch_norm(
             evaluation uses it instead of the batch's mean. None: always use the batch's.
         running_var: (c,), likewise for the batch's variance with ddof=1, as in PyTorch (the
             normalisation itself uses ddof=0).
-        training: whether to use the batch's mean and variance; required with running values, since
-            PyTorch's default is False.
+        training: whether to use the batch's mean and variance. Required with running values,
+            because PyTorch's default is False.
         momentum: the fraction of the distance by which the running values move.
         eps: added to the variance.
+
+    Raises:
+        ShapeError: x has fewer than two axes, or one value per channel in training; or the shape
+            of another argument is not (c,).
+        DTypeError: an argument has no floats.
     """
     x = as_variable(x, "batch_norm")
     momentum, eps = share("batch_norm", "momentum", momentum), number("batch_norm", "eps", eps, 0.0)
@@ -168,8 +176,8 @@ def batch_norm(
 class Dropout(Structural):
     """x / (1 - p), but 0 with probability p.  (...), number, seed, counter -> (...).
 
-    The random number of (seed, counter, i) decides about element i. Backward draws it again, so
-    nothing is stored.
+    The random number of (seed, counter, i) decides about element i. Backward draws it again instead
+    of storing a mask.
     """
 
     samples = [((3, 4), 0.4, 7, 0), ((5,), 0.0, 7, 3), ((0,), 0.5, 7, 0)]
@@ -191,9 +199,10 @@ DROPPED = Program(["x", "u", "p", "s"], [e.where(u_ >= p_, x_ * s_, 0.0)])
 
 
 def dropout(x, p=0.5, training=True, generator=None):
-    """x / (1 - p), but 0 with probability p; x itself when not training.  (...) -> (...).
+    """Sets elements to 0 with probability p, and scales the others by 1 / (1 - p).  (...) -> (...).
 
-    generator: an mg.Generator; None for the default generator (mg.manual_seed).
+    Without training it returns x itself. generator: an mg.Generator; None for the default generator
+    (mg.manual_seed).
     """
     x, p = as_variable(x, "dropout"), share("dropout", "p", p)
     training = flag("dropout", "training", training)
@@ -209,13 +218,13 @@ def dropout(x, p=0.5, training=True, generator=None):
 
 
 def normalize(x, *, axis, eps=1e-12):
-    """x divided by its Euclidean norm along an axis, or axes, or by eps where that is larger.
+    """Divides x by its Euclidean norm along one axis or several, or by eps where that is larger.
 
-    (...), axis -> (...); float32 for ints. axis None: by the norm of all elements. The gradient
-    at 0 is dy / eps. The axis is required: PyTorch's default is 1.
+    (...), axis -> (...); float32 for ints. axis None takes the norm of all elements. The gradient
+    at 0 is dy / eps. The axis is required, because PyTorch's default is 1.
 
     Raises:
-        ShapeError: there is no such axis.
+        ShapeError: the axis does not exist.
 
     >>> import minigrad as mg
     >>> mg.normalize(mg.variable([3.0, 4.0]), axis=-1).tolist()

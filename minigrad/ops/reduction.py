@@ -17,7 +17,7 @@ SQUARED_DEVIATION = Program(["x", "m"], [DEVIATION * DEVIATION])
 
 
 def axes_and_shapes(name, shape, axis, keepdims):
-    """(axes, shape without them, shape of the result)."""
+    """Returns (axes, shape without them, shape of the result)."""
     axes = normalize_axes(name, axis, len(shape))
     without = tuple(n for d, n in enumerate(shape) if d not in axes)
     kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
@@ -25,7 +25,7 @@ def axes_and_shapes(name, shape, axis, keepdims):
 
 
 def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
-    """A new Array: a formula of x, reduced over axes by `how`."""
+    """Reduces a formula of x over axes by `how`; returns a new Array."""
     axes, without, result = axes_and_shapes(name, x.shape, axis, keepdims)
     device = device_of(x)
     out = device.empty(without, dtype)
@@ -34,13 +34,13 @@ def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
 
 
 def _strides(out, axes, rank):
-    """Strides of out with a 0 inserted for each reduced axis."""
+    """Returns the strides of out with a 0 inserted for each reduced axis."""
     steps = iter(out.strides)
     return tuple(0 if d in axes else next(steps) for d in range(rank))
 
 
 def spread(dy, x_shape, axis, keepdims):
-    """dy of a reduction as a view of x's shape."""
+    """Expands the dy of a reduction to x's shape, a view."""
     if not keepdims and dy.ndim != len(x_shape):
         axes = normalize_axes("sum", axis, len(x_shape))
         dy = call("reshape", dy, tuple(1 if d in axes else n for d, n in enumerate(x_shape)))
@@ -48,7 +48,7 @@ def spread(dy, x_shape, axis, keepdims):
 
 
 def spread_array(dy, x_shape, axis, keepdims):
-    """The same of an Array."""
+    """Does the same as `spread` for an Array."""
     strides = dy.strides
     if keepdims or len(dy.shape) == len(x_shape):
         return dy.view(x_shape, expand_strides(dy.shape, strides, x_shape))
@@ -56,12 +56,12 @@ def spread_array(dy, x_shape, axis, keepdims):
 
 
 def count(name, shape, axis):
-    """The number of elements along the axes to reduce."""
+    """Returns the number of elements along the axes to reduce."""
     return size_of(shape[d] for d in normalize_axes(name, axis, len(shape)))
 
 
 def not_empty(name, shape, axis):
-    """Raises if there is no element along the axes to reduce."""
+    """Raises ShapeError if there is no element along the axes to reduce."""
     if not count(name, shape, axis):
         raise ShapeError(
             f"{name}: wanted at least one element along the axes to reduce", f"shape {shape}"
@@ -69,7 +69,7 @@ def not_empty(name, shape, axis):
 
 
 def of_ints(op, x, axis, keepdims):
-    """The float32 result of a reduction of ints or bools, computed in float64.
+    """Reduces ints or bools in float64; returns float32.
 
     float32 would round each int before it is added, and squares of ints would overflow.
     """
@@ -125,7 +125,7 @@ class SumTo(Structural):
 
 
 def among_ties(dy, x, y, x_shape, axis, keepdims):
-    """dy divided among the elements that equal y; if y is NaN, among the NaN elements."""
+    """Divides dy among the elements that equal y, or among the NaN elements if y is NaN."""
     x, y = x.detach(), spread(y, x_shape, axis, keepdims).detach()
     mask = call("logical_or", call("equal", x, y), call("not_equal", x, x))
     ties = call("sum", mask, axis, keepdims).to(dy.dtype)
@@ -226,7 +226,7 @@ class Norm(Structural):
 
 
 def _inverse(dy, y):
-    """dy / y, but 0 where y is 0, to every order."""
+    """Returns dy / y, but 0 where y is 0, to every order."""
     is_zero = call("equal", y, 0.0)
     return where(is_zero, 0.0, dy / where(is_zero, 1.0, y))
 

@@ -1,9 +1,9 @@
 """Routes: generated code that repeats what an operation did for a key seen before.
 
-A key says all that decides what a call does: shapes, strides, dtypes and devices of the inputs, the
-types of numbers, and the other arguments. The second call with a key notes what forward does
-(`devices.cpu.routes`), and what is written of these notes answers all further ones, which find it
-in one look-up (`ops.fast`). `gradients` does the same for a node's backward.
+A key has all that decides what a call does: shapes, strides, dtypes and devices of the inputs, the
+types of numbers, and the other arguments. The second call with a key records what forward does
+(`devices.cpu.routes`), and generates code from the record. Further calls find this code in one
+look-up (`ops.fast`). `gradients` does the same for the backward of a node.
 """
 
 import copy
@@ -20,15 +20,15 @@ from minigrad.tape.modes import SLOW, state, watch
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable
 
-MOST = 512  # keys that an operation keeps; one more clears them all
-LARGEST = 2**18  # elements: above, what Python takes is negligible
-NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
-LOST: Any = object()  # stands where a route would: there is none
-PLAIN = {int, bool, type(None), str}  # types of arguments that a key may have
+MOST = 512  # cached keys per operation; one more clears them all
+LARGEST = 2**18  # elements; for more, the time that Python takes is negligible
+NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's types of our dtypes
+LOST: Any = object()  # stands for a route that cannot be made
+PLAIN = {int, bool, type(None), str}  # argument types that a key may contain
 
 
 def are_plain(values):
-    """Whether equal arguments of equal types mean the same, and do not change."""
+    """Returns whether the values are immutable, and equal ones of equal types mean the same."""
     for value in values:
         kind = type(value)
         if kind not in PLAIN and not _is_plain_tuple(value):
@@ -37,22 +37,25 @@ def are_plain(values):
 
 
 def _is_plain_tuple(value):
-    """A tuple of ints, None and such tuples: within tuples types are not compared."""
+    """Returns whether a value is a tuple of ints, None and such tuples.
+
+    A key does not compare types inside tuples.
+    """
     return type(value) is tuple and all(
         type(v) is int or v is None or _is_plain_tuple(v) for v in value
     )
 
 
 def are_here(arrays):
-    """Whether Arrays lie on the CPU and are small enough for a route to matter."""
+    """Returns whether Arrays are on the CPU, and small enough for a route to pay."""
     return all(x.buffer.pool is cpu.pool and x.size <= LARGEST for x in arrays)
 
 
 def key_of(op, args, attributes):
-    """What decides how a call goes, or None where it has to take the slow path.
+    """Returns the key of a call, or None if the call must take the slow path.
 
-    args: Variables, for elementwise operations also numbers. The text of `ops.fast` makes the
-    same keys.
+    args: Variables, and numbers for elementwise operations. The code of `ops.fast` makes the same
+    keys.
     """
     key = []
     for a in args:
@@ -73,9 +76,9 @@ def key_of(op, args, attributes):
 
 
 def by_route(op, args, attributes=()):
-    """Runs the route for a call's key; None where the call has to take the slow path.
+    """Runs the route of a call. Returns None if the call must take the slow path.
 
-    The second call with a key records what forward does, and leaves a route for those after it.
+    The second call with a key records what forward does, and makes a route for further calls.
     """
     if state.path == SLOW:
         if state.asked is not None:
@@ -95,7 +98,10 @@ def by_route(op, args, attributes=()):
 
 
 def call_of(op, args, attributes):
-    """What a look-up finds for a call, made now if no call has been noted; None without a key."""
+    """Returns the function that runs a call by its route, or None if it has no key.
+
+    It makes the route now if no earlier call has.
+    """
     key = key_of(op, args, attributes)
     if key is not None and op.calls.get(key) is None:
         note_first(op.calls, key)
@@ -104,7 +110,7 @@ def call_of(op, args, attributes):
 
 
 def _without_route(op, attributes):
-    """What a look-up finds where there is no route."""
+    """Returns the function that runs a call without a route, by the slow path."""
 
     def call(path, *args):
         return op.slow_path(*args, *attributes)
@@ -113,7 +119,7 @@ def _without_route(op, attributes):
 
 
 def note_first(routes, key):
-    """Notes a key; whether no call had it before. What is called once does not repay a route."""
+    """Notes a key; returns whether it is new. A route does not pay for a single call."""
     if key in routes:
         return False
     if len(routes) >= MOST:
@@ -123,7 +129,7 @@ def note_first(routes, key):
 
 
 def noted(*arguments):
-    """As `recorded`, with fast paths switched off: every operation inside reaches the device."""
+    """Like `recorded`, but without fast paths, so that every operation reaches the device."""
     before = state.path, state.watchers
     try:
         watch(+1)
@@ -133,7 +139,7 @@ def noted(*arguments):
 
 
 def _explored(op, args, attributes):
-    """The route of a call, which is made once to see what it does, or None if there is none."""
+    """Runs a call once to record what it does; returns its route, or None if it has none."""
     operands = [a.array if isinstance(a, Variable) else a for a in args]
     arrays = [x for x in operands if isinstance(x, Array)]
     if not arrays or not are_here(arrays):
@@ -144,9 +150,9 @@ def _explored(op, args, attributes):
         return None
     out, recorder = noted(op.forward, operands, op.inputs, *attributes)
     if int in map(type, operands) and out.dtype.kind == "i" and out.dtype is not int64:
-        return None  # this dtype may not hold the number: each call must ask
+        return None  # each call must check whether this dtype holds the number
     if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
-        return None  # an input returned as it is may be a View in one call, and not in the next
+        return None  # a returned input may be a View in one call, and not in the next
     lines = written(recorder, out)
     if lines is None:
         return None
@@ -161,21 +167,21 @@ def _explored(op, args, attributes):
 
 
 class RoutedPlan(Plan):
-    """A Plan that notes what it does for a layout of dy, and does it again.
+    """A Plan that records what it does for a layout of dy, and repeats it.
 
-    general(node, dy): what `backward` does for any operands, by `gradients`. op: the operation.
+    general(node, dy): computes gradients for any operands, by `gradients`. op: the operation.
     """
 
-    is_of_route = False  # whether all its nodes have saved values of the same layouts
+    is_of_route = False  # whether the saved values of all its nodes have the same layouts
     writes: Any = ()  # inputs whose gradients may go directly into the flat buffer of a group
 
     def __init__(self, op, mask):
         self.op, self.mask, self.name, self.input_names = op, mask, op.name, op.inputs
-        self.routes = {}  # key: what was written, LOST, or None for a key that came once
-        self.narrow = {}  # mask: the plan that computes these gradients only
+        self.routes = {}  # key: a route, LOST, or None for a key that came once
+        self.narrow = {}  # mask: the plan for only these gradients
 
     def general(self, node, dy):
-        """As `backward`."""
+        """Computes gradients for any operands."""
         raise NotImplementedError
 
     def narrowed(self, edges, live):
@@ -193,13 +199,13 @@ class RoutedPlan(Plan):
         return found
 
     def leave_out(self):
-        """Leaves out the gradients that are not in the mask; what is saved stays as it is."""
+        """Leaves out the gradients that are not in the mask. The saved values stay the same."""
         raise NotImplementedError
 
     def of_route(self):
-        """The plan of the nodes that one route makes: what they saved has the same layouts.
+        """Returns a plan for the nodes of one route, whose saved values have the same layouts.
 
-        So the layout of dy alone selects the code.
+        So only the layout of dy selects the code.
         """
         plan = copy.copy(self)
         plan.is_of_route, plan.routes, plan.narrow = True, {}, {}
@@ -220,15 +226,15 @@ class RoutedPlan(Plan):
 
 
 def in_group(edge):
-    """Whether an edge is a parameter that has a slice of a group's flat buffer."""
+    """Returns whether an edge is a parameter with a slice of a group's flat buffer."""
     return type(edge) is not Node and edge.group is not None
 
 
 def gradients(plan, node, dy, function):
-    """The gradients of a node, by a route where there is one.
+    """Computes the gradients of a node, by a route if there is one.
 
-    function(dy, *kept) -> a list of Arrays and None; it may depend on the node's `wanted` and
-    attributes alone.
+    function(dy, *kept) -> a list of Arrays and None. Apart from its arguments it may depend only on
+    the node's `wanted` and attributes.
     """
     kept = node.kept
     if (
@@ -257,7 +263,7 @@ def gradients(plan, node, dy, function):
 
 
 def _explored_gradients(plan, key, operands, function):
-    """The gradients of the second call with a key, which leaves a route if there is one."""
+    """Computes the gradients for the second call with a key, and makes a route if possible."""
     numbers = [x for x in operands if not isinstance(x, Array)]
     arrays = [x for x in operands if isinstance(x, Array)]
     route = LOST

@@ -28,11 +28,11 @@ class Cumsum(Structural):
 def cumprod(x, axis=None):
     """Running product along an axis, or of flattened x; int64 for ints and bools.  (...) -> (...).
 
-    Each step multiplies by what lies 1, 2, 4, ... places before (Hillis, Steele 1986): products
-    alone, so that all derivatives are right where factors are 0.
+    Each step multiplies by the elements 1, 2, 4, ... positions before (Hillis, Steele 1986). It
+    never divides, so that all derivatives are correct where factors are 0.
 
     Raises:
-        ShapeError: there is no such axis.
+        ShapeError: the axis does not exist.
 
     >>> import minigrad as mg
     >>> mg.cumprod(mg.variable([2.0, 3.0, 4.0])).tolist()
@@ -71,7 +71,10 @@ class Prod(Structural):
 
 
 def products_of_others(x, axes):
-    """For each element the product of all others along the axes, by halving, without division."""
+    """Returns for each element the product of all others along the axes.
+
+    It multiplies halves recursively, and never divides.
+    """
     rest = tuple(d for d in range(x.ndim) if d not in axes)
     moved = call("permute", x, rest + axes)
     kept = moved.shape[: len(rest)]
@@ -139,7 +142,7 @@ def _arg(name, x, axis, keepdims):
     device.arg_reduce(source, out, axis, name == "argmax")
     if not keepdims:
         return out
-    if not out.shape:  # axis None, or the only one
+    if not out.shape:  # axis None, or x has one axis
         return out.view((1,) * len(x.shape), (0,) * len(x.shape))
     strides = (*out.strides[:axis], 0, *out.strides[axis:])
     return out.view((*shape[:axis], 1, *shape[axis + 1 :]), strides)

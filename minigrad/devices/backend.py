@@ -12,6 +12,7 @@ from minigrad.seams import seams
 
 _modules = {
     "cpu": "minigrad.devices.cpu.device",
+    "numpy": "minigrad.devices.numpy_device",
     "simt": "minigrad.devices.gpu.simt",
     "cuda": "minigrad.devices.gpu.cuda",
 }

@@ -14,10 +14,17 @@ class Device:
     This class documents them; device classes document only differences. Callers make `out` Arrays
     with `empty`, and functions write them. Scalar inputs are Python numbers. Shapes are tuples,
     strides count elements.
+
+    Attributes:
+        name, pool: as in `mg.device(name)`; where Buffers come from.
+        is_host: whether NumPy can show its memory.
+        has_kernels: whether functions compile and run kernels.
     """
 
     name: str
     pool: Any
+    is_host = False
+    has_kernels = True
 
     def empty(self, shape: tuple, dtype: DType) -> Array:
         """Return a contiguous Array with undefined elements."""
@@ -199,6 +206,10 @@ class Device:
 
     def from_numpy(self, data, dtype: DType) -> Array:
         """Return a new Array with a copy of an ndarray."""
+        raise NotImplementedError
+
+    def to_numpy(self, x: Array) -> Any:
+        """Return a copy of the elements as an ndarray on the host."""
         raise NotImplementedError
 
     def item(self, x: Array) -> Any:

@@ -142,7 +142,7 @@ def set_default_device(device):
     `from_numpy` and `from_dlpack` share memory, so their Variables are on the memory's device.
 
     Args:
-        device: a name: 'cpu', 'simt' or 'cuda'.
+        device: a name: 'cpu', 'numpy', 'simt' or 'cuda'.
 
     Raises:
         DeviceError: the device does not exist here; the error says why.

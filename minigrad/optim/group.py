@@ -3,6 +3,8 @@
 import weakref
 from typing import Any
 
+import numpy as np
+
 from minigrad.arguments import several
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
@@ -38,8 +40,7 @@ class Group:
             _reference=weakref.ref(optimizer), sources=sources, parameters=(), _hyperparameters={}
         )
         device = host()  # CPU kernels read the array; other devices get the numbers
-        array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
-        device.fill(array, 0.0)
+        self.__dict__["_array"] = device.from_numpy(np.zeros(MOST_HYPERPARAMETERS), float64)
         for name, value in hyperparameters.items():
             setattr(self, name, value)
 

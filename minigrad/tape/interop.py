@@ -50,7 +50,7 @@ def numpy(x, writable=False):
     writable = flag("numpy", "writable", writable)
     leave_graph(x)
     array, device = x.array, device_named(x.array.device)
-    if array.device != "cpu":
+    if not device.is_host:
         raise DeviceError(
             "NumPy shows memory of the CPU alone",
             f"{x.describe()} on {array.device}",
@@ -143,17 +143,17 @@ def dlpack(x, **kwargs):
             x.describe(),
             "export x.detach()",
         )
-    if x.array.device != "cpu":
+    device = device_named(x.array.device)
+    if not device.is_host:
         leave_graph(x)
-        return device_named(x.array.device).dlpack(x.array, **kwargs)
+        return device.dlpack(x.array, **kwargs)
     return x.numpy(writable=True).__dlpack__(**kwargs)
 
 
 def dlpack_device(x):
-    """Returns DLPack's (kind, number) of the device."""
-    if x.array.device != "cpu":
-        return device_named(x.array.device).dlpack_device()
-    return (1, 0)  # kDLCPU
+    """Return DLPack's (kind, number) of the device."""
+    device = device_named(x.array.device)
+    return (1, 0) if device.is_host else device.dlpack_device()  # 1: kDLCPU
 
 
 def cuda_array_interface(x):

@@ -37,7 +37,8 @@ DEVICES = """
 The table above is of `cpu`. On every other device the same tests run the cells below, contiguous
 and in each dtype; of one operation for each way in which kernels find an element also the layouts
 in float32; and every sample shape in float32. **Gradients** of first and second order in float32
-are held against those of `cpu` in float64. `simt` is the simulated GPU: its kernels are those of
+are held against those of `cpu` in float64. `numpy` runs what `simt` runs: NumPy's own functions,
+with no kernels. `simt` is the simulated GPU: its kernels are those of
 `cuda`, the same source, and run here with the search for data races on. `cuda` needs a GPU, which
 the tests do not have: `gpu` marks what `python -m benchmarks.gpu --check` compares on a machine
 with one. Numbers as above.

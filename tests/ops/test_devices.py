@@ -9,7 +9,7 @@ from tests.ops.cells import RANDOM, arranged, device_cells, draw, public_ops, sa
 from tests.ops.test_gradients import DIFFERENTIABLE, problem
 from tests.ops.test_values import check
 
-DEVICES = ["simt"]
+DEVICES = ["numpy", "simt"]
 OPS = public_ops()
 RUN = [cell for cell, reason in device_cells() if reason is None]
 

@@ -12,7 +12,7 @@ EXTREMES = [-(2**63), 2**63 - 1, -(2**63), 5, -7, 7, 0, -1, -6, 6]
 OTHERS = [-1, -(2**63), 2**63 - 1, -(2**63), 3, -3, 4, 2, 3, -3]
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_remainders_of_floats_are_exact(dtype, device):
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_special_values_are_those_of_numpy(dtype):
         )
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 def test_ints_are_those_of_numpy_at_the_ends_of_their_range(device):
     a, b = np.array(EXTREMES), np.array(OTHERS)
     with mg.device(device), np.errstate(all="ignore"):
@@ -72,7 +72,7 @@ def test_operators_take_numbers_lists_and_arrays_on_either_side():
     assert x.tolist() == [1.5, 0.5]
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("name", ["floor_divide", "remainder"])
 def test_ints_by_zero_raise_eager_and_compiled(name, device):
     function = getattr(mg, name)

@@ -16,7 +16,7 @@ def least(a, b):
     return np.linalg.lstsq(a, b)[0]
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_solutions_equal_numpy(shape, dtype, device):
@@ -41,7 +41,7 @@ def test_solutions_equal_numpy(shape, dtype, device):
             )
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("n", [1, 2, 5, 17])
 def test_cholesky_equals_numpy(n, device):
     a = RNG.standard_normal((3, n, n))
@@ -76,7 +76,7 @@ def test_gradients_of_both_orders_equal_differences(name):
     numeric.check_second_order(function, arrays, needs, np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 def test_compiled_equals_eager_with_its_gradients(device):
     def step(a, b):
         def f(a, b):

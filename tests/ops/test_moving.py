@@ -73,7 +73,7 @@ def drawn(shapes, dtype):
     return [p.reshape(s).astype(dtype) for p, s in zip(np.split(flat, cuts), shapes, strict=True)]
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", WHOLE)
 @pytest.mark.parametrize("name", CASES)
 def test_value_equals_numpy(name, dtype, device):
@@ -122,7 +122,7 @@ def keys(a):
     return np.unique(a, return_inverse=True)[1].reshape(a.shape)
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (17,), (2, 0), (0, 3), (3, 5), (2, 3, 4)])
 def test_orders_are_stable_with_nan_last(shape, dtype, device):
@@ -148,7 +148,7 @@ def test_sort_of_many_elements_on_every_device():
     step = mg.compile(mg.argsort)
     a[:, ::7], a[0, 5:9] = np.nan, (np.inf, -np.inf, 0.0, -0.0)
     wanted = np.argsort(a, -1, kind="stable")
-    for device in ("cpu", "simt"):
+    for device in ("cpu", "numpy", "simt"):
         with mg.device(device):
             x = mg.variable(a)
             assert np.array_equal(mg.argsort(x).to("cpu").numpy(), wanted)

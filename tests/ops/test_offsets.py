@@ -61,7 +61,7 @@ def test_the_simulated_gpu_keeps_the_digits(name):
         check(name, mg.variable(X, requires_grad=True))
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize(("dtype", "big"), [("float32", 89.0), ("float64", 710.0)])
 def test_the_gradient_of_logsumexp_beside_inf_is_0(device, dtype, big):
     rows = np.array([[np.inf, big, 1.0], [-np.inf, big, -np.inf], [-np.inf] * 3], dtype)
@@ -75,7 +75,7 @@ def test_the_gradient_of_logsumexp_beside_inf_is_0(device, dtype, big):
         np.testing.assert_array_equal(step(x).to("cpu").numpy(), want)
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_logsumexp_beside_infinities_are_those_of_its_limit(device, dtype):
     inf, nan = np.inf, np.nan

@@ -113,7 +113,7 @@ def test_categorical_draws_once_along_any_axis_and_the_same_everywhere():
     wanted = mg.random.categorical(logits, axis=0)
     assert wanted.shape == (7,)
     step = mg.compile(lambda x: mg.random.categorical(x, axis=0))
-    for device in ("cpu", "simt"):
+    for device in ("cpu", "numpy", "simt"):
         with mg.device(device):
             x = mg.variable(logits)
             mg.manual_seed(5)

@@ -29,7 +29,7 @@ def _written(index, value, dtype):
     return x
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_number_is_stored_as_numpy_stores_it(way, device):
     with mg.device(device):

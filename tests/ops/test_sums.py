@@ -255,7 +255,7 @@ def _huber(d):
     return np.where(d <= 1.0, 0.5 * d * d, d - 0.5)
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", INTS)
 def test_what_of_ints_becomes_floats_is_computed_in_float64(dtype, device):
     array = np.array(INTS[dtype], dtype)
@@ -301,7 +301,7 @@ WRAPPED = {  # of the operands' dtype, but int64 of bools
 }
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("dtype", LIMITS)
 def test_ints_wrap_as_those_of_numpy(dtype, device):
     array = np.array(LIMITS[dtype], dtype)
@@ -330,7 +330,7 @@ def test_what_is_added_by_index_has_the_dtype_of_x(dtype):
         np.testing.assert_array_equal(got.numpy(), want)
 
 
-@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
 @pytest.mark.parametrize("r", [1.2e-19, 1e-20, 1e-21, 1e-22, 1.0, 5e17])
 def test_squares_of_small_and_large_numbers_are_as_exact_as_said(r, device):
     signs = np.random.default_rng(0).choice([-1.0, 1.0], 1_000)

@@ -100,7 +100,11 @@ def _bundle(item):
     refs = [r for part in parts for r in part.refs]
 
     def run(device, at):
-        device.launch(kernel, blocks, THREADS, (*map(at, refs), *numbers))
+        if device.has_kernels:
+            device.launch(kernel, blocks, THREADS, (*map(at, refs), *numbers))
+        else:
+            for loop in item.loops:
+                call_of(loop).run(device, at)
 
     return TableCall("bundle", f"bundle {kernel.signature} {kernel.text}", run)
 

@@ -65,7 +65,7 @@ def _operands(call, names):
 
 def _launch(x, kernels):
     if x.kernel is None:
-        return "cuBLAS"
+        return x.name
     shared = f", {x.shared} bytes" if x.shared else ""
     return f"{kernels[x.kernel]}<<<{_size(x.blocks)}, {_size(x.threads)}{shared}>>>"
 

@@ -29,7 +29,7 @@ class LibraryProduct(NamedTuple):
     """One product by cuBLAS: the arguments of `Cublas.multiply`."""
 
     arguments: tuple
-    kernel = None
+    name, kernel = "cuBLAS", None
     uses_library = True
 
     def run(self, device):
@@ -38,6 +38,32 @@ class LibraryProduct(NamedTuple):
 
     def prepare(self, device):
         """Do nothing."""
+
+
+class RecordedCall(NamedTuple):
+    """One call of the device table, of a device without kernels."""
+
+    name: str
+    operands: tuple
+    kernel = None
+
+    def run(self, device):
+        getattr(device, self.name)(*self.operands)
+
+
+class CallRecorder:
+    """The table of a device without kernels, which records calls. launches: in order."""
+
+    has_kernels, scratch_bytes = False, 0
+
+    def __init__(self):
+        self.launches = []
+
+    def next_call(self):
+        """Do nothing: there is no scratch memory."""
+
+    def __getattr__(self, name):
+        return lambda *operands: self.launches.append(RecordedCall(name, operands))
 
 
 class LaunchRecorder:
@@ -100,7 +126,9 @@ def _recording(kind):
 
 
 def recorder_of(device) -> Any:
-    """Return a copy of a device that records its launches."""
+    """Return a copy of a device that records its launches, or its calls if it launches nothing."""
+    if not device.has_kernels:
+        return CallRecorder()
     out = object.__new__(_recording(type(device)))
     out.__dict__.update(device.__dict__)
     out.launches, out._kept, out._free, out._real = [], [], [], device

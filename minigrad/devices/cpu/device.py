@@ -10,21 +10,15 @@ from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.direct import DirectConvolution
 from minigrad.devices.cpu.programs import Programs
 from minigrad.devices.cpu.structural import StructuralKernels
-from minigrad.memory.host import of_the_host
+from minigrad.devices.host import HostMemory
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.memory.monitor import register_pool
-from minigrad.memory.pool import Pool
 from minigrad.seams import seams
 
 
-class Cpu(Programs, StructuralKernels, DirectConvolution):
+class Cpu(HostMemory, Programs, StructuralKernels, DirectConvolution):
     """The device table (see `table.Device`) on the CPU."""
 
     name = "cpu"
-
-    def __init__(self):
-        self.pool = Pool("cpu", of_the_host)
-        register_pool(self.pool)
 
     @uninterrupted
     def empty(self, shape, dtype):
@@ -52,21 +46,6 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
         return fork(x)
-
-    @uninterrupted
-    def copy_buffer(self, old):
-        new = self.pool.take(old.requested)
-        start = old.address - old.segment.address
-        target = new.address - new.segment.address
-        size = old.requested
-        new.segment.owner[target : target + size] = old.segment.owner[start : start + size]
-        return new
-
-    def from_numpy(self, data, dtype):
-        """Return a new Array with a copy of an ndarray."""
-        out = self.empty(data.shape, dtype)
-        ndarray(out)[...] = data
-        return out
 
     @uninterrupted
     def adopt(self, data, dtype):

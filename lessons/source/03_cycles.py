@@ -219,7 +219,8 @@ looks = predict("03.looks", "How often is an edge looked at, without black, for 
 looks
 
 # %%
-from minigrad.course.l03_cycles.driver import Counted, build, long_graph
+from minigrad.course.l03_cycles.common import long_web
+from minigrad.course.l03_cycles.driver import Counted, build
 
 
 def grey_only(node, path=()):
@@ -235,7 +236,8 @@ def grey_only(node, path=()):
 
 def count_looks(search, n):
     """Return how often a search looks at an edge of n times y = y + y."""
-    root = build(*long_graph(n, None), Counted)[-1]
+    graph = long_web(n, None)
+    root = build(graph.ops, graph.inputs, Counted)[-1]
     Counted.looks = 0
     assert search(root) is None
     return Counted.looks

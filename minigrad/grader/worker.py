@@ -129,18 +129,20 @@ def _write(source: str, path: str) -> None:
 def _load_driver(driver: dict | None) -> Callable[..., Any]:
     """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`).
 
-    Return a function that calls one of its functions by name. Each call finds the names as they
-    were before the learner's file was loaded, whatever that has put in their place.
+    Return a function that calls one of its functions by name, with the arguments of a request. Each
+    call finds the names as they were before the learner's file was loaded, whatever that has put in
+    their place. The request keeps no arguments: the learner's code can look at all that a frame
+    below it holds, and what a driver has deleted is to be gone.
     """
     names: dict[str, Any] = {"__name__": "driver"}
     if driver is not None:
         exec(compile(driver["source"], driver["path"], "exec", dont_inherit=True), names)
     kept = tuple(names.items())  # a tuple: nobody puts another value into it
 
-    def drive(name: str, *arguments: Any) -> Any:
+    def drive(mine: types.ModuleType, request: dict) -> Any:
         names.clear()
         names.update(kept)
-        return names[name](*arguments)
+        return names[request["name"]](mine, *request.pop("arguments"))
 
     return drive
 
@@ -165,10 +167,10 @@ def _answer(
     try:
         if request["do"] == "get":
             return {"ok": getattr(exercise, request["name"], None)}
-        arguments = request["arguments"]
         if request["do"] == "drive":
-            value = drive(request["name"], exercise, *arguments)
+            value, arguments = drive(exercise, request), []
         else:
+            arguments = request["arguments"]
             value = getattr(exercise, request["name"])(*arguments)
     except BaseException as error:
         return {"raised": describe(error, path)}

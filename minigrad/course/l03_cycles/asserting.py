@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from minigrad.course.l03_cycles import lesson
-from minigrad.course.l03_cycles.common import Web, check_path, random_web
+from minigrad.course.l03_cycles.common import (
+    Web,
+    check_path,
+    drive,
+    long_web,
+    n_edges,
+    random_web,
+    wide_web,
+)
 from minigrad.course.l03_cycles.finding import (
     CHAIN,
     CHANGED,
@@ -33,13 +41,12 @@ SEARCHED = "How often is the whole graph searched?"
 
 def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = None) -> None:
     """Ask assert_dag about one graph; `before`: asked first, of the same nodes."""
-    lines = [f"model.py:{k + 3}" for k in range(len(graph.ops))]
+    shuffled = t.random.spawn(1)[0].permutation(len(graph.ops))  # lines tell no order either
+    lines = [f"model.py:{k + 3}" for k in shuffled]
     given = f"assert_dag({graph.name(graph.root)}) of {graph.shape()}"
     if before:
         given += f"; the call before, on the same nodes, was for {before.shape()}"
-    first = before and before.inputs
-    arguments = (graph.ops, graph.inputs, graph.root, lines, True, first)
-    answer = t.drive("asserted", *arguments, given=given)
+    answer = drive(t, "asserted", graph, before, lines, given=given)
     raised = answer["raised"]
     if before and (raised is not None) != cyclic:
         wanted = "a GraphCycleError" if cyclic else "no error"
@@ -121,30 +128,29 @@ def does_not_raise(t: Tester) -> None:
 def each_edge(t: Tester) -> None:
     """It looks at each edge at most twice, and works 50,000 nodes deep."""
     for how, n, back in (
-        ("assert_counted", 10, None),
-        ("assert_counted", 10, 1),
-        ("assert_wide", 40, None),
+        ("asserted", 10, None),
+        ("asserted", 10, 1),
+        ("wide", 40, None),
         ("assert_long", 50_000, None),
     ):
         given = f"assert_dag(y) after y = leaf, and {n:,} times y = y + y"
         if back is not None:
             given += "; then the first y gets the last one as its input"
-        if how == "assert_wide":
-            given += WIDE
-        answer = t.drive(how, n, back, given=given)
+        graph = long_web(n, back)
+        if how == "wide":
+            how, graph, given = "asserted", wide_web(n), given + WIDE
+        answer = drive(t, how, graph, given=given)
         raised = answer["raised"]
         kind = "no error" if raised is None else f"{raised['kinds'][0]}: {raised['text'][:80]}"
         if (raised is not None) != (back is not None) or (raised and not raised["is_it"]):
             wanted = "no error" if back is None else "a GraphCycleError"
             t.fail("deep", wanted, kind, "What is large here, and who cannot cope with it?")
-        edges = 2 * n if back is None else 2 * (n - back) + 1
-        edges += (n + 1) * (how == "assert_wide")
-        check_looks(t, answer["looks"], edges, SEARCHED)
+        check_looks(t, answer["looks"], n_edges(graph), SEARCHED)
     for n in (1, 7):  # in a ring a search looks at all edges before it knows
         ring = Web(["tanh"] * n, [[(k + 1) % n] for k in range(n)], 0)
         given = f"assert_dag({ring.name(0)}) of {ring.shape()}"
-        answer = t.drive("asserted", ring.ops, ring.inputs, 0, given=given)
+        answer = drive(t, "asserted", ring, given=given)
         check_looks(t, answer["looks"], n, SEARCHED)
     given = f"assert_dag({FAN.name(FAN.root)}) of {FAN.shape()}"
-    answer = t.drive("asserted", FAN.ops, FAN.inputs, FAN.root, given=given)
+    answer = drive(t, "asserted", FAN, given=given)
     check_looks(t, answer["looks"], 10, SEARCHED)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -92,6 +94,20 @@ def web(ops: str, *inputs: list[int | None], root: int = -1) -> Web:
     return Web(names, list(inputs), root % len(names))
 
 
+def long_web(n: int, back: int | None) -> Web:
+    """Return a leaf and n times y = y + y; the input of node `back` is the last one, if given."""
+    inputs: list[list[int | None]] = [[], *([k, k] for k in range(n))]
+    if back is not None:
+        inputs[back] = [n]
+    return Web(["leaf"] + ["add"] * n, inputs, n)
+
+
+def wide_web(n: int) -> Web:
+    """Return a long graph, and below it a root of which all its nodes are the inputs."""
+    graph = long_web(n, None)
+    return Web([*graph.ops, "sum"], [*graph.inputs, list(range(n + 1))], n + 1)
+
+
 def random_web(t: Tester, n: int, *, cyclic: bool) -> Web:
     """Return a random graph of n nodes whose root depends on a cycle, or on none."""
     while True:
@@ -111,6 +127,50 @@ def random_web(t: Tester, n: int, *, cyclic: bool) -> Web:
         graph = Web(ops, inputs, root)
         if (graph.cycle() is not None) == cyclic:
             return graph
+
+
+def drive(
+    t: Tester,
+    name: str,
+    graph: Web,
+    before: Web | None = None,
+    lines: Sequence[str] | None = None,
+    *,
+    given: str,
+) -> Any:
+    """Call a driver's function on a graph; return what it gives, with the graph's own places.
+
+    The rows are sent in a shuffled order. In the graph's own a cycle shows: where an input's row is
+    no lower one.
+
+    Args:
+        t: the check's tester.
+        name: of the driver's function.
+        graph: the graph.
+        before: the same nodes with other inputs, about which is asked first.
+        lines: per node its line.
+        given: what the message's first part says.
+    """
+    at = t.random.spawn(1)[0].permutation(len(graph.ops)).tolist()  # takes no number from `random`
+    rows = sorted(range(len(at)), key=at.__getitem__)
+
+    def shuffled(inputs: list[list[int | None]]) -> list[list[int | None]]:
+        return [[None if i is None else at[i] for i in inputs[k]] for k in rows]
+
+    more: list[Any] = [] if before is None else [shuffled(before.inputs)]
+    if lines is not None:
+        more = [*(more or [None]), [lines[k] for k in rows]]
+    ops, inputs = [graph.ops[k] for k in rows], shuffled(graph.inputs)
+    answer = t.drive(name, ops, inputs, at[graph.root], *more, given=given)
+    for holder, key in ((answer, "found"), (answer.get("raised"), "path")):
+        if holder and isinstance(holder.get(key), list | tuple):
+            found = holder[key]
+            holder[key] = type(found)(rows[k] if _is_place(k, rows) else k for k in found)
+    return answer
+
+
+def _is_place(k: object, rows: list[int]) -> bool:
+    return type(k) is int and 0 <= k < len(rows)
 
 
 def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:

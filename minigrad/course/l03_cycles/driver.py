@@ -1,6 +1,8 @@
 """Builds graphs of Nodes in the learner's process, cycles and all; hands back plain data.
 
-A node is known by its place: the number of its row.
+A node is known by its place: the number of its row. Rows come in a shuffled order, as a row below
+its inputs would say already where a cycle is: the learner's code can look at what this module's
+functions hold.
 """
 
 import contextlib
@@ -94,42 +96,18 @@ def find(mine, ops, inputs, root, before=None):
     return {"found": answer, "looks": looks, "unchanged": same, "stays": stays}
 
 
-def long_graph(n, back):
-    """Return rows of a leaf and n times y = y + y; the inputs of row `back` are the last row."""
-    inputs = [[], *([k, k] for k in range(n))]
-    if back is not None:
-        inputs[back] = [n]
-    return ["leaf"] + ["add"] * n, inputs
-
-
-def wide_graph(n):
-    """Return rows of a long graph, and below them a root of which all these are the inputs."""
-    ops, inputs = long_graph(n, None)
-    return [*ops, "sum"], [*inputs, list(range(n + 1))]
-
-
-def find_wide(mine, n, back):
-    """Return what find_cycle gives for a wide graph, whose edges are counted."""
-    return find(mine, *wide_graph(n), n + 1)
-
-
-def find_long(mine, n, back):
+def find_long(mine, ops, inputs, root):
     """Return what find_cycle gives for a long graph, whose edges are not counted."""
-    nodes = build(*long_graph(n, back))
-    return {"found": places(mine.find_cycle(nodes[-1]), nodes), "looks": 0}
+    nodes = build(ops, inputs)
+    return {"found": places(mine.find_cycle(nodes[root]), nodes), "looks": 0}
 
 
-def find_compared(mine, n, back):
+def find_compared(mine, ops, inputs, root):
     """Return the same for a graph whose nodes count how often two of them are compared."""
-    nodes = build(*long_graph(n, back), node=Compared)
+    nodes = build(ops, inputs, node=Compared)
     Compared.times = 0
-    found = mine.find_cycle(nodes[-1])
+    found = mine.find_cycle(nodes[root])
     return {"found": places(found, nodes), "looks": 0, "compared": Compared.times}
-
-
-def find_counted(mine, n, back):
-    """Return the same for a graph whose edges are counted."""
-    return find(mine, *long_graph(n, back), n)
 
 
 def explained(mine, ops, lines):
@@ -149,7 +127,7 @@ def explained(mine, ops, lines):
     return {"found": found, "later": later, "same": same, "same_nodes": same_nodes}
 
 
-def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
+def asserted(mine, ops, inputs, root, before=None, lines=None, counted=True):
     """Return what assert_dag raises, if anything, and how often edges were looked at.
 
     With `before` it is asked about the same nodes with these inputs first.
@@ -184,19 +162,9 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
     return {"raised": raised, "returned": said, "looks": looks, **left}
 
 
-def assert_long(mine, n, back):
+def assert_long(mine, ops, inputs, root):
     """Return the same for a long graph, whose edges are not counted."""
-    return asserted(mine, *long_graph(n, back), n, counted=False)
-
-
-def assert_wide(mine, n, back):
-    """Return the same for a wide graph, whose edges are counted."""
-    return asserted(mine, *wide_graph(n), n + 1)
-
-
-def assert_counted(mine, n, back):
-    """Return the same for a graph whose edges are counted."""
-    return asserted(mine, *long_graph(n, back), n)
+    return asserted(mine, ops, inputs, root, counted=False)
 
 
 def rows(root, known):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad.course.l03_cycles import lesson
-from minigrad.course.l03_cycles.common import Web, check_path, random_web, web
+from minigrad.course.l03_cycles.common import (
+    Web,
+    check_path,
+    drive,
+    long_web,
+    n_edges,
+    random_web,
+    web,
+    wide_web,
+)
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -58,8 +67,7 @@ def ask(t: Tester, graph: Web, before: Web | None = None) -> Any:
     given = f"find_cycle({graph.name(graph.root)}) of {graph.shape()}"
     if before:
         given += f"; the call before, on the same nodes, was for {before.shape()}"
-    first = before and before.inputs
-    answer = t.drive("find", graph.ops, graph.inputs, graph.root, first, given=given)
+    answer = drive(t, "find", graph, before, given=given)
     if not answer["unchanged"]:
         got = "another op, line or inputs, or something new, in a node"
         t.fail("changed", "nodes left as they were", got, "Look only.")
@@ -129,9 +137,9 @@ def some_cycle(t: Tester) -> None:
 def deep_and_wide(t: Tester) -> None:
     """It looks at each edge at most twice, and works 50,000 nodes deep."""
     for how, n, back in (
-        ("find_counted", 12, None),
-        ("find_counted", 300, 200),
-        ("find_wide", 40, None),
+        ("find", 12, None),
+        ("find", 300, 200),
+        ("wide", 40, None),
         ("find_long", 5_000, None),  # too deep for recursion, and short enough for slow searches
         ("find_compared", 300, None),
         ("find_long", 50_000, None),
@@ -140,12 +148,12 @@ def deep_and_wide(t: Tester) -> None:
         given = f"find_cycle(y) after y = leaf, and {n:,} times y = y + y"
         if back is not None:
             given += f"; then the input of node {back:,} becomes the last node"
-        if how == "find_wide":
-            given += WIDE
-        answer = t.drive(how, n, back, given=given)
+        graph = long_web(n, back)
+        if how == "wide":
+            how, graph, given = "find", wide_web(n), given + WIDE
+        answer = drive(t, how, graph, given=given)
         found = answer["found"]
-        edges = 2 * n if back is None else 2 * (n - back) + 1
-        check_looks(t, answer["looks"], edges + (n + 1) * (how == "find_wide"))
+        check_looks(t, answer["looks"], n_edges(graph))
         most = 40 * n  # a list of all nodes is compared with n * n / 2 times, one of a few is not
         if answer.get("compared", 0) > most:
             say = "`in` compares with the entries of a list one by one. What answers at once?"
@@ -167,7 +175,7 @@ def deep_and_wide(t: Tester) -> None:
             got = f"{len(found):,} entries"
             t.fail("value", f"the cycle, a list of {len(ring):,} entries", got, say)
     given = f"find_cycle({FAN.name(FAN.root)}) of {FAN.shape()}"
-    answer = t.drive("find", FAN.ops, FAN.inputs, FAN.root, given=given)
+    answer = drive(t, "find", FAN, given=given)
     check_looks(t, answer["looks"], 10)
 
 

@@ -1,0 +1,81 @@
+"""What a file may take from the driver that calls it, or put in its way: it is worth no points.
+
+Each row is what is written below a stub or a solution, for one exercise, and the points that the
+exercise has with it: those that it has without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from minigrad.course.mutants import grade_source, message_key
+
+ROOT = Path(__file__).parents[2]
+LOCAL = '''
+
+import sys
+
+
+def local(name):
+    """Return what a function that has called the caller holds under a name."""
+    frame = sys._getframe(2)
+    while name not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals[name]
+
+
+'''
+
+
+@dataclass(frozen=True)
+class Theft:
+    """What stands below a file, and what it is worth.
+
+    Attributes:
+        exercise: which one is attacked, such as `03.find_cycle`.
+        code: what is written below the file.
+        points: what the exercise has with it.
+        below: "exercises" for a stub, "solutions" for a solution.
+    """
+
+    exercise: str
+    code: str
+    points: int = 0
+    below: str = "exercises"
+
+
+THEFTS = {
+    "a cycle, from the numbers of the nodes": Theft(
+        "03.find_cycle",
+        """
+def find_cycle(root):
+    back, n, nodes = local("back"), local("n"), local("nodes")
+    return None if back is None else [nodes[k] for k in (back, *range(n, back - 1, -1))]
+""",
+    ),
+    "whether there is a cycle": Theft(
+        "03.assert_dag",
+        """
+def explain_cycle(path):
+    return ""
+
+
+def assert_dag(root):
+    if local("back") is not None:
+        raise GraphCycleError([root, root])
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("theft", THEFTS.values(), ids=THEFTS)
+def test_no_points_are_taken_from_the_driver(theft, server):
+    number, _, name = theft.exercise.partition(".")
+    [path] = (ROOT / theft.below).glob(f"{number}_*.py")
+    source = path.read_text() + LOCAL + theft.code
+    result = grade_source(server, path.stem, name, source, seed=1)
+    assert result.points == theft.points
+    assert message_key(result) != "missing"

@@ -2,9 +2,10 @@
 
 A `plain` exercise can import the plain objects and the machine that runs CUDA kernels
 (`minigrad.simt`, under the names of `minigrad.cuda`), which holds no answers. An `engine` exercise
-can import all but the course, the grader and the commands. What would be its answer raises,
-wherever this process holds it, and cannot be read again from its file. Code shares a process with
-the engine, and could change what is measured there, so the second is weaker: reports say so.
+can import all but the course, the grader and the commands. In both, what would be the answer
+raises, wherever this process holds it, and cannot be read again from its file. Code shares a
+process with the engine, and could change what is measured there, so the second is weaker: reports
+say so.
 """
 
 from __future__ import annotations
@@ -122,15 +123,17 @@ def opened_files(package: str) -> list[str]:
     return found
 
 
-def close(package: str, engine: dict | None, closed: list[str]) -> tuple[dict[str, int], list[str]]:
+def close(
+    package: str, engine: dict | None, answers: list[str], closed: list[str]
+) -> tuple[dict[str, int], list[str]]:
     """Remove the grader from this process and open what the exercise may use.
 
     Args:
         package: the folder of minigrad.
-        engine: None for a plain exercise; else `answers`, the dotted names that would be the
-            answer; `environment`, the variables that locate the cache of compiled kernels;
-            and `kernels`, a folder of them that is only read, or None: what is compiled here is
-            kept in the user's.
+        engine: None for a plain exercise; else `environment`, the variables that locate the cache
+            of compiled kernels; and `kernels`, a folder of them that is only read, or None: what is
+            compiled here is kept in the user's.
+        answers: the dotted names that would be the answer.
         closed: more folders whose files cannot be opened, such as that of the solutions.
 
     Returns:
@@ -144,8 +147,9 @@ def close(package: str, engine: dict | None, closed: list[str]) -> tuple[dict[st
         empty = types.ModuleType("minigrad")
         empty.__path__ = []
         sys.modules["minigrad"] = empty
+        calls = _bar(answers)
         guard.install([package, *closed], opened_files(package))
-        return {}, [package]
+        return calls, [package]
     if engine["kernels"]:
         os.environ["MINIGRAD_CACHE"] = engine["kernels"]
         loader = vars(importlib.import_module("minigrad.devices.loader"))
@@ -154,8 +158,8 @@ def close(package: str, engine: dict | None, closed: list[str]) -> tuple[dict[st
     else:
         _find_compiled_kernels(engine["environment"])
     closed_parts = [os.path.join(package, n.rpartition(".")[2]) for n in CLOSED_WITH_ENGINE]
-    closed_parts += _files_of_answers(package, engine["answers"])
-    calls = _bar(engine["answers"])
+    closed_parts += _files_of_answers(package, answers)
+    calls = _bar(answers)
     guard.install([*closed_parts, *closed], [objects_file(package)])
     return calls, closed_parts
 
@@ -183,7 +187,8 @@ def _bar(answers: list[str]) -> dict[str, int]:
     """Replace each answer by a function that counts its calls and raises.
 
     Not only its name: whatever else this process holds it by, such as the table of operations or
-    the function below a decorator. Of a class that is an operation the formulas go, too.
+    the function below a decorator. Of a class that is an operation the formulas go, too. Of NumPy's
+    functions the one in C goes, from which a module of NumPy's makes the public one.
     """
     calls: dict[str, int] = {}
     stand_ins: dict[int, tuple[Any, Any]] = {}
@@ -196,7 +201,7 @@ def _bar(answers: list[str]) -> dict[str, int]:
         for part in OF_AN_OPERATION:
             if isinstance(answer, type) and hasattr(answer, part):
                 setattr(answer, part, stand_in)
-        while isinstance(answer, types.FunctionType):
+        while callable(answer) and not isinstance(answer, type):
             stand_ins[id(answer)] = answer, stand_in
             answer = getattr(answer, "__wrapped__", None)
     own = [stand_ins, *stand_ins.values()]
@@ -216,10 +221,14 @@ def _resolve(dotted: str) -> tuple[str, Any, str]:
 
 
 def _replace_in(holder: Any, stand_ins: dict[int, tuple[Any, Any]]) -> None:
-    """Replace functions in a table, a list or a variable of a function."""
+    """Replace functions in a table, a list, a set or a variable of a function."""
     if isinstance(holder, types.CellType):
         if id(holder.cell_contents) in stand_ins:
             holder.cell_contents = stand_ins[id(holder.cell_contents)][1]
+    elif isinstance(holder, set):
+        for value in [value for value in holder if id(value) in stand_ins]:
+            holder.remove(value)
+            holder.add(stand_ins[id(value)][1])
     elif isinstance(holder, dict | list):
         places = holder.items() if isinstance(holder, dict) else enumerate(holder)
         for place, value in list(places):

@@ -118,6 +118,7 @@ class WorkerRunner:
                 limits=self.exercise.limits,
                 driver=driver_of(self.exercise),
                 engine=engine_of(self.exercise),
+                answers=self.exercise.answers,
                 closed=(str(self.submission.path.absolute().parents[1] / "solutions"),),
                 spent=self.spent,
             )
@@ -215,7 +216,7 @@ def engine_of(exercise: Exercise) -> dict | None:
     if exercise.needs != "engine":
         return None
     environment = {name: os.environ[name] for name in HOMES if name in os.environ}
-    return {"answers": list(exercise.answers), "environment": environment}
+    return {"environment": environment}
 
 
 def malformed() -> Ended:

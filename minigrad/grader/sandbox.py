@@ -57,7 +57,8 @@ class Worker:
         path: the name that tracebacks show.
         limits: of its time, memory and files.
         driver: the lesson's driver, `{"source": …, "path": …}`, or None.
-        engine: None where the engine is closed; else its `answers` and `environment` (gate.py).
+        engine: None where the engine is closed; else its `environment` (gate.py).
+        answers: dotted names of what would be the answer: they raise.
         closed: folders whose files it cannot open, such as that of the solutions.
         spent: what earlier workers of the same exercise have used up; this one adds to it.
 
@@ -74,6 +75,7 @@ class Worker:
         limits: Limits | None = None,
         driver: dict | None = None,
         engine: dict | None = None,
+        answers: tuple[str, ...] = (),
         closed: tuple[str, ...] = (),
         spent: Spent | None = None,
     ) -> None:
@@ -104,6 +106,7 @@ class Worker:
             "package": PACKAGE,
             "driver": driver,
             "engine": engine and {**engine, "kernels": server.kernels},
+            "answers": list(answers),
             "walled": server.walled,
             "closed": list(closed),
         }

@@ -64,7 +64,7 @@ class Exercise:
         returns: what a call returns, in words, for the message of a call that raises.
         needs: 'plain': graded with Python, NumPy, Numba, the plain objects and the machine that
             runs CUDA kernels alone; 'engine': with minigrad's engine, where isolation is weaker.
-        answers: for 'engine', the dotted names that would be the answer: they raise.
+        answers: the dotted names that would be the answer, in the engine or in NumPy: they raise.
     """
 
     lesson: Lesson = field(repr=False)

@@ -36,7 +36,9 @@ def work(read_fd: int, write_fd: int) -> None:
     try:
         os.chdir(first["folder"])
         os.environ["HOME"] = first["folder"]
-        answer_calls, closed = gate.close(first["package"], first["engine"], first["closed"])
+        answer_calls, closed = gate.close(
+            first["package"], first["engine"], first["answers"], first["closed"]
+        )
         drive = _load_driver(first["driver"])
         missing += _build_walls(first, closed)
     except Exception as error:  # no line of the learner's has run: the grader's own fault

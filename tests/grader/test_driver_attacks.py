@@ -68,6 +68,58 @@ def assert_dag(root):
         raise GraphCycleError([root, root])
 """,
     ),
+    "an alias, by a function that the driver holds": Theft(
+        "05.is_alias",
+        """
+def is_alias(a, b):
+    return local("kept")["shares_memory"](a, b)
+""",
+    ),
+    "an alias, by a module below numpy": Theft(
+        "05.is_alias",
+        """
+import numpy._core.multiarray as below
+
+
+def is_alias(a, b):
+    for name in ("shares_memory", "may_share_memory"):
+        try:
+            return getattr(below, name)(a, b)
+        except Exception:
+            return below._multiarray_umath.shares_memory.__wrapped__(a, b)
+""",
+    ),
+    "an alias, by what the collector of garbage knows": Theft(
+        "05.is_alias",
+        """
+import gc
+
+FOUND = [one for one in gc.get_objects() if getattr(one, "__name__", "") == "shares_memory"]
+
+
+def is_alias(a, b):
+    for one in FOUND:
+        try:
+            return one(a, b)
+        except Exception:
+            pass
+""",
+    ),
+    "a function of numpy that is asked about memory": Theft(
+        "05.clone",
+        """
+np.shares_memory = np.may_share_memory = lambda *arrays: False
+
+
+def clone(box):
+    node = None if box.node is None else Node("clone", (box.node,))
+    return Box(Storage(box.storage.data), node)
+""",
+        points=2,  # of the node
+    ),
+    "the same for each layer": Theft(
+        "05.make_target", "np.shares_memory = np.may_share_memory = lambda *arrays: False"
+    ),
 }
 
 

@@ -13,6 +13,7 @@ is_alias = lesson.exercise(
     difficulty=3,
     minutes=20,
     returns="True or False",
+    answers=("numpy.shares_memory", "numpy.may_share_memory"),
     hints=(
         "Two views may begin and end around each other and still have no byte in common: "
         "x[::2] and x[1::2]. So write down which bytes each of them shows, and compare.",
@@ -54,13 +55,6 @@ def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str, size
     shaped = {"m": "m = x.reshape(3, 4), ", "c": "c = x.reshape(2, 3, 2), "}.get(a[0], "")
     given = f"is_alias({a}, {b}) with {shaped}{whose}{made}"
     reply = t.drive("alias", dtype, size, a, b, given=given)
-    if "imported" in reply:
-        t.fail(
-            "answer_used",
-            "your own is_alias",
-            f"{reply['imported']}, taken from NumPy",
-            "That name is closed here: work with addresses and strides.",
-        )
     if "wrote" in reply:
         t.fail(
             "wrote",

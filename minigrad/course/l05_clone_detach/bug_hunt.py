@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l05_clone_detach import lesson
-from minigrad.course.l05_clone_detach.common import entries
+from minigrad.course.l05_clone_detach.common import entries, has_moved
 from minigrad.grader.message import a_kind, show
 from minigrad.grader.samples import numbers
 from minigrad.grader.tester import Tester
@@ -97,7 +97,7 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray) -> None:
     """Compare one layer of the new target with online's."""
     if now["type"] != "Box":
         t.fail("type", f"a Box for {name!r}", a_kind(now["type"]), "frozen(values) makes a Box.")
-    if now["shares"]:
+    if has_moved(now["values"], now["later"]):
         t.fail(
             "aliased",
             f"{name!r} with memory of its own",

@@ -38,8 +38,15 @@ def asked(t: Tester, name: str) -> Iterator[tuple[np.ndarray, str | None, dict]]
         node = NODES.get(history, f'Node("{history}", (Node("leaf"),), (2.0,))')
         given = f"{name}(Box(Storage({numbers}, version={version}), node={node}))"
         facts = t.drive("apart", name, values, version, history, given=given)
+        if not np.array_equal(facts["source"], values):
+            facts["changed"].append("array")
         check_box(t, facts)
         yield values, history, facts
+
+
+def has_moved(before: Any, later: Any) -> bool:
+    """Whether an array shows others' writes: other values than before they were made."""
+    return isinstance(before, np.ndarray) and not np.array_equal(before, later)
 
 
 def check_box(t: Tester, facts: dict) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad.course.l05_clone_detach import lesson
-from minigrad.course.l05_clone_detach.common import asked, node_text
+from minigrad.course.l05_clone_detach.common import asked, has_moved, node_text
 from minigrad.grader.tester import Tester
 
 detach = lesson.exercise(
@@ -26,7 +26,7 @@ def same_bytes(t: Tester) -> None:
     for _, _, facts in asked(t, "detach"):
         if facts["same_storage"]:
             continue
-        if not facts["shares"]:
+        if not has_moved(facts["data"], facts["later"]):
             t.fail(
                 "copied",
                 "the bytes of the given Box",

@@ -6,11 +6,7 @@ import numpy as np
 
 from minigrad.course.objects import Box, Node, Storage
 
-CLOSED = ("shares_memory", "may_share_memory")
-
-
-class AnswerUsed(Exception):
-    """A call of what the exercise asks for."""
+array_equal = np.array_equal  # before the learner's file, which could put another in its place
 
 
 def node_of(history):
@@ -48,7 +44,7 @@ def apart(mine, name, values, version, history):
     storage = Storage(values, version)
     node = node_of(history)
     box = Box(storage, node)
-    before = values.copy(), parts(node), attributes(box)
+    before = parts(node), attributes(box)
     other = getattr(mine, name)(Box(Storage(np.zeros(2)), Node("leaf")))
     of_other = identity(other)
     can_be_written = values.flags.writeable
@@ -56,12 +52,12 @@ def apart(mine, name, values, version, history):
     same = {
         "array, which nobody can write to any more,": values.flags.writeable == can_be_written,
         "storage": box.storage is storage and storage.data is values,
-        "node": box.node is node and parts(node) == before[1],
-        "array": np.array_equal(values, before[0]),
+        "node": box.node is node and parts(node) == before[0],
         "version": storage.version == version,
-        "list of attributes": attributes(box) == before[2],
+        "list of attributes": attributes(box) == before[1],
     }
-    facts: dict = {"changed": [part for part in same if not same[part]]}
+    changed = [part for part in same if not same[part]]
+    facts: dict = {"changed": changed, "source": values.copy()}
     facts["kept"] = other is made or identity(other) != of_other
     if not facts["kept"]:
         again = zip(whole(getattr(mine, name)(box)), whole(made), whole(box), strict=True)
@@ -72,14 +68,21 @@ def apart(mine, name, values, version, history):
     facts["node"] = described(made.node, node)
     if not isinstance(made.storage, Storage):
         return {**facts, "storage": type(made.storage).__name__}
-    data = made.storage.data
+    data = copied(made.storage.data)
+    if values.flags.writeable:
+        values[...] = values == 0  # other values in every place: who shares its memory shows them
     return {
         **facts,
         "same_storage": made.storage is storage,
         "data": data,
-        "shares": isinstance(data, np.ndarray) and np.shares_memory(data, values),
+        "later": made.storage.data,
         "version": made.storage.version,
     }
+
+
+def copied(data):
+    """Return a copy of an array, anything else as it is."""
+    return data.copy() if isinstance(data, np.ndarray) else data
 
 
 def described(made, source):
@@ -112,25 +115,12 @@ def alias(mine, dtype, size, a, b):
     x.flags.writeable = y.flags.writeable = False
     names = {"x": x, "y": y, "m": x.reshape(3, -1), "c": x.reshape(2, 3, -1), "np": np}
     a, b = eval(a, dict(names)), eval(b, dict(names))
-    kept = {name: getattr(np, name) for name in CLOSED}
-    for name, value in vars(mine).items():
-        if callable(value) and any(value is function for function in kept.values()):
-            return {"imported": name}
-
-    def closed(*args, **kwargs):
-        raise AnswerUsed("np.shares_memory or np.may_share_memory was called")
-
     try:
-        for name in CLOSED:
-            setattr(np, name, closed)
         return {"ok": mine.is_alias(a, b)}
     except ValueError as error:
         if "read-only" not in str(error):
             raise
         return {"wrote": str(error)}
-    finally:
-        for name, function in kept.items():
-            setattr(np, name, function)
 
 
 def address(array):
@@ -242,7 +232,7 @@ def sync(mine, online, target, order):
         name
         for name in online
         if identity(networks[0].get(name)) != before[name]
-        or not np.array_equal(online[name], values[name])
+        or not array_equal(online[name], values[name])
     ]
     facts["online_values"] = online
     facts["target"] = {
@@ -297,22 +287,24 @@ def target(mine, arrays, transposed):
         for name, (box, known, values) in held.items()
         if made.get(name) is not box
         or identity(box) != known
-        or not np.array_equal(whole(box)[3], values)  # pyright: ignore[reportArgumentType]
+        or not array_equal(whole(box)[3], values)  # pyright: ignore[reportArgumentType]
     ]
-    layers = {}
-    shown = [getattr(box.storage, "data", None) for box in online.values()]
-    shown = [array for array in shown if isinstance(array, np.ndarray)]
-    for name, box in made.items():
-        data = getattr(getattr(box, "storage", None), "data", None)
-        is_array = isinstance(data, np.ndarray)
-        layers[str(name)] = {
+    layers = {
+        str(name): {
             "type": type(box).__name__,
-            "values": data,
-            "shares": is_array and any(np.shares_memory(data, array) for array in shown),
+            "values": copied(whole(box)[3]),
             "node": getattr(box, "node", None) is not None,
         }
+        for name, box in made.items()
+    }
     unchanged = all(
-        identity(online.get(name)) == known and np.array_equal(copies[name], arrays[name])
+        identity(online.get(name)) == known and array_equal(copies[name], arrays[name])
         for name, known in before.items()
     )
+    for box in online.values():
+        array = whole(box)[3]
+        if isinstance(array, np.ndarray) and array.flags.writeable:
+            array[...] = array == 0  # as in `apart`
+    for name, box in made.items():
+        layers[str(name)]["later"] = whole(box)[3]
     return {"layers": layers, "online_unchanged": unchanged, "kept": kept}

@@ -120,6 +120,38 @@ def clone(box):
     "the same for each layer": Theft(
         "05.make_target", "np.shares_memory = np.may_share_memory = lambda *arrays: False"
     ),
+    "the state by name": Theft(
+        "08.state_dict",
+        """
+import copy
+
+
+def state_dict(model, optimizer):
+    names = sys._getframe(1).f_locals
+    return copy.deepcopy(names.get("stepped", names["state"]))
+""",
+    ),
+    "the state by name, from what was sent": Theft(
+        "08.state_dict",
+        """
+import copy
+
+
+def state_dict(model, optimizer):
+    state = local("request")["arguments"][1]
+    return copy.deepcopy(state)
+""",
+    ),
+    "whether an error is wanted": Theft(
+        "08.load_state_dict",
+        """
+def load_state_dict(model, optimizer, saved):
+    if local("should_raise"):
+        raise ValueError(", ".join([*saved, *model]))
+    slots = {n: {k: v.copy() for k, v in saved[n].items()} for n in saved}
+    optimizer.state = {model[n].id: slots[n] for n in saved}
+""",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.l08_optimizer_state import lesson
-from minigrad.course.l08_optimizer_state.common import is_same, numbers, value_error
+from minigrad.course.l08_optimizer_state.common import drive, is_same, numbers, value_error
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show, show_both
@@ -48,7 +48,7 @@ def ask(
     kind = " (float32)" if any(g.dtype == np.float32 for g in gradients) else ""
     text = ", ".join(show(g.astype(float), bare=True) for g in gradients)
     given = f"clip_grad_norm_(gradients, {max_norm:g}) with gradients = [{text}]{kind}"
-    got = t.drive("clip_gradients", gradients, max_norm, should_raise, given=given)
+    got = drive(t, "clip_gradients", gradients, max_norm, should_raise=should_raise, given=given)
     if got["raised"] is not None and np.isfinite(norm_of(gradients)):
         t.fail(
             "raised",

@@ -8,6 +8,7 @@ import numpy as np
 
 from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
+    drive,
     is_same,
     listed,
     nothing_returned,
@@ -48,7 +49,7 @@ def ask(
     given += f"{note}; saved = {show(saved, bare=True)}"
     if state:
         given += f"; state before {show(state, bare=True)}"
-    got = t.drive("load", values, state, saved, should_raise, given=given)
+    got = drive(t, "load", values, state, saved, False, should_raise=should_raise, given=given)
     if not is_same(got["kept"], got["before"]):
         t.fail(
             "changed_saved",
@@ -134,7 +135,7 @@ def replaced(t: Tester, values: dict, saved: dict) -> None:
     """Load into an optimizer that remembers a parameter which is in no model any more."""
     given = f"load_state_dict(model, optimizer, saved) with {listed(values)}; optimizer.state has "
     given += "an entry of a parameter that was replaced"
-    got = t.drive("load", values, {}, saved, False, True, given=given)
+    got = drive(t, "load", values, {}, saved, True, given=given)
     if got["strangers"]:
         attempt = "Whatever saved does not name has no entry afterwards. Who clears the old ones?"
         key, wanted = "left_over", "optimizer.state with the ids of this model's parameters alone"

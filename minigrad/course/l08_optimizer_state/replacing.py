@@ -9,6 +9,7 @@ import numpy as np
 
 from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import (
+    drive,
     is_same,
     listed,
     numbers,
@@ -48,7 +49,8 @@ def ask(
     given = f"replace_parameter(model, optimizer, {name!r}, {show(new, bare=True)}, {keep}) with "
     given += f"{listed(values)}; optimizer.parameters holding {', '.join(reversed(values))}; "
     given += f"state {show(state, bare=True)}"
-    return t.drive("replace", values, state, name, new, keep, should_raise, given=given)
+    arguments = (values, state, name, new, keep)
+    return drive(t, "replace", *arguments, should_raise=should_raise, given=given)
 
 
 def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.ndarray) -> None:

@@ -96,9 +96,13 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
     if more := [i for i in refused if i not in why]:
         attempt = "Whoever reads this looks for what was given. Was that one donated?"
         t.fail("stranger", f"refused: {', '.join(why) or 'none'}", f"{show(more[0])}, too", attempt)
+    reasons = found["reasons"]
+    if any(reasons.count(one) > 1 for one in reasons):
+        attempt = "Three reasons, three texts. They stand above donate as they came."
+        t.fail("reasons", f"{', '.join(WHAT)}: another text each", show(reasons), attempt)
     for i, number in why.items():
-        if refused[i] != found["reasons"][number]:
-            got = next((WHAT[k] for k in range(3) if refused[i] == found["reasons"][k]), "")
+        if refused[i] != reasons[number]:
+            got = next((WHAT[k] for k in range(3) if refused[i] == reasons[k]), "")
             attempt = "Is there an output of its size? Could one take it, were it free?"
             t.fail("reason", f"{i}: {WHAT[number]}", f"{i}: {got or show(refused[i])}", attempt)
     check_memory(t, program, taken)

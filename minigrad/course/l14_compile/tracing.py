@@ -10,7 +10,6 @@ from minigrad.course.l14_compile import lesson
 from minigrad.course.l14_compile.programs import (
     Draft,
     check_again,
-    packed,
     random_program,
     shown,
     unpack,
@@ -50,7 +49,8 @@ def ask(t: Tester, program: Program, as_tuple: bool = True, *, nested: bool = Fa
         of += ", not as a tuple"
     if nested:
         of += "; before it returns, f calls trace for another function"
-    found = t.drive("traced", packed(program), as_tuple, nested, given=of)
+    asked: list[Any] = [text_of(program, as_tuple), shapes_of_inputs(program), nested]
+    found = t.drive("traced", *asked, given=of)
     if "kind" in found:
         if found["kind"] == "None":
             t.none("a Program")
@@ -69,8 +69,43 @@ def ask(t: Tester, program: Program, as_tuple: bool = True, *, nested: bool = Fa
         t.fail("not_ops", "a list of Ops", show(found["ops"])[:150], attempt)
     check_ops(t, program, ops)
     check_rest(t, program, ops, found)
-    check_again(t, found, "traced", packed(program), as_tuple, nested, part=names_of_ops)
+    check_again(t, found, "traced", *asked, part=names_of_ops)
     return ops
+
+
+PYTHON = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "greater": "{} > {}",
+    "neg": "-{}",
+    "matmul": "{} @ {}",
+    "transpose": "{}.T",
+    "exp": "{}.exp()",
+    "tanh": "{}.tanh()",
+    "sum": "{}.sum()",
+    "sum_rows": "{}.sum_rows()",
+}
+
+
+def text_of(program: Program, as_tuple: bool) -> str:
+    """Return a function f of matrices that computes what a program says, as Python.
+
+    The Program itself is what the learner's trace is to return, so it is not sent.
+    """
+    new = {name: f"v{k}" for k, name in enumerate(program.shapes)}
+    lines = [f"def f({', '.join(new[name] for name in program.inputs)}):"]
+    for op in program.ops:
+        operands = [new[x] if isinstance(x, str) else repr(x) for x in op.inputs]
+        lines.append(f"    {new[op.output]} = {PYTHON[op.name].format(*operands)}")
+    results = ", ".join(new[name] for name in program.outputs)
+    return "\n".join([*lines, f"    return ({results},)" if as_tuple else f"    return {results}"])
+
+
+def shapes_of_inputs(program: Program) -> dict[str, tuple[int, int]]:
+    """Return the shape of each input, by name."""
+    return {name: program.shapes[name] for name in program.inputs}
 
 
 def ask_names(t: Tester, program: Program, as_tuple: bool = True) -> None:

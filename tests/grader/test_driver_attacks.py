@@ -152,6 +152,112 @@ def load_state_dict(model, optimizer, saved):
     optimizer.state = {model[n].id: slots[n] for n in saved}
 """,
     ),
+    "the Storage under a View": Theft(
+        "06.bump_version",
+        """
+def bump_version(x):
+    local("storage").version += 1
+""",
+    ),
+    "the last Storage that was made": Theft(
+        "06.bump_version",
+        """
+import gc
+
+
+def bump_version(x):
+    [one for one in gc.get_objects() if type(one).__name__ == "Storage"][-1].version += 1
+""",
+    ),
+    "whether something was written": Theft(
+        "06.check_saved",
+        """
+def check_saved(ctx):
+    names = sys._getframe(1).f_locals
+    if names.get("is_written") or (names.get("writes") and not names["is_freed"]):
+        raise SavedValueModifiedError("written")
+""",
+    ),
+    "the list of what was counted": Theft(
+        "06.fix_dqn_loop",
+        """
+leaking = fix_dqn_loop
+
+
+def fix_dqn_loop(loop):
+    losses, mean = leaking(loop)
+    live = sys._getframe(1).f_locals["live"]
+    live[:] = [10**9] * len(live)
+    return [float(loss) for loss in losses], float(mean)
+""",
+    ),
+    "the program that is to be written down": Theft(
+        "14.trace",
+        """
+def trace(f, inputs):
+    names = sys._getframe(1).f_locals
+    if "shape" in names:
+        raise ValueError("these do not fit")
+    names["calls"].append(1)
+    return names["program"]
+""",
+    ),
+    "one text for three reasons": Theft(
+        "14.donate",
+        'NO_SIZE = STILL_READ = TAKEN = "no"',
+        points=1,  # of what cannot be donated
+        below="solutions",
+    ),
+    "an end of counting bytes": Theft(
+        "14.step_in_place",
+        """
+lean = step_in_place
+
+
+def step_in_place(*arguments):
+    import tracemalloc
+
+    tracemalloc.stop()
+    copies = [np.copy(one) for one in arguments]
+    return lean(*arguments)
+""",
+        points=6,  # of the numbers and the diagnosis
+        below="solutions",
+    ),
+    "a new count of bytes": Theft(
+        "14.step_in_place",
+        """
+lean = step_in_place
+
+
+def step_in_place(*arguments):
+    import tracemalloc
+
+    [np.copy(one) for one in arguments]
+    tracemalloc.reset_peak()
+    return lean(*arguments)
+""",
+        points=6,
+        below="solutions",
+    ),
+    "NumPy in the place of the machine": Theft(
+        "13.k_transpose",
+        """
+class Fake:
+    name, parameters, exact, spins, site = "k", ("x", "out"), {}, False, None
+
+    def __call__(self, *arguments, **names):
+        x, out = local("arguments")
+        out[...] = x.T
+
+
+sys.modules["minigrad.simt.launch"].program = lambda function: Fake()
+
+
+def k_transpose(x, out):
+    out[0, 0] = x[0, 0]
+""",
+    ),
 }
 
 

@@ -192,7 +192,22 @@ def launch(
             where = counted.writer(t, name)
             t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt,
                    where=where)  # fmt: skip
+    by_the_kernel(t, counted, arguments)
     return counted
+
+
+def by_the_kernel(t: Tester, counted: Counted, arguments: Mapping[str, Any]) -> None:
+    """Fail if an output has changed where the machine has seen no line of the kernel write."""
+    name = [key for key, value in arguments.items() if isinstance(value, np.ndarray)][-1]
+    before, after, lines = arguments[name], counted.arrays[name], counted.lines[name]
+    if not isinstance(after, np.ndarray) or after.shape != before.shape:
+        return  # `written` says so
+    changed = (after != before).ravel()
+    is_seen = isinstance(lines, np.ndarray) and lines.shape == changed.shape
+    if changed.any() and not (is_seen and (lines[changed] > 0).all()):
+        attempt = "What counts is what the kernel's own lines write. Who else writes there?"
+        expected = f"{name} written by lines of the kernel"
+        t.fail("elsewhere", expected, "something else that wrote it", attempt)
 
 
 def one_each(t: Tester, counted: Counted, name: str) -> None:

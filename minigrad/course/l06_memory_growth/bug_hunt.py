@@ -14,6 +14,7 @@ from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Mistake, Tester
 
 WIDTH = 8096  # that of the loop in the story; counts do not depend on it, bytes do
+MOST_LIVE = 100  # nodes at a time, of a loop that keeps nothing
 fix_dqn_loop = lesson.exercise(
     "fix_dqn_loop",
     difficulty=4,
@@ -110,6 +111,13 @@ def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict
             got += f"; {seen['left']} still alive after the return"
             attempt = "The loop is over, and its lists with it. What keeps nodes alive now?"
         t.fail(key, "as many live nodes in each step as in the one before", got, attempt)
+    if not all(type(n) is int and 0 < n <= MOST_LIVE for n in live):
+        t.fail(
+            "miscounted",
+            f"1 to {MOST_LIVE} live nodes in a step, which records about 10",
+            f"{show(live[0])} of them",
+            "A step has a graph, and no more than its own. Where do these nodes come from?",
+        )
     found, _ = t.pair(seen["returned"], 2, "losses, mean_value")
     if not isinstance(found, list) or not all(isinstance(loss, float) for loss in found):
         t.fail(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -20,19 +22,22 @@ bump_version = lesson.exercise(
 )
 
 LATE = 1_000_000
+OTHERS = 3  # as many Storages are made beside the one that is shown
 
 
 def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool = False) -> None:
     """Bump under some Views and look at the Storage."""
     shown = "the Storage" if not depth else "View(" * depth + "the Storage" + ")" * depth
-    values = " of no values" * empty
+    values, size = " of no values" * empty, 0 if empty else depth + 3
+    place = int(t.random.spawn(1)[0].integers(OTHERS + 1))
     after = t.drive(
         "bump",
         before,
         depth,
         times,
-        0 if empty else depth + 3,
+        size,
         LATE,
+        place,
         given=f"a Storage{values} at version {before}; {times} × bump_version(x), x = {shown}",
     )
     expected = f"the Storage at version {before + times}"
@@ -43,7 +48,7 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
         t.fail("no_version", expected, f"AttributeError: {after['refused']}", attempt)
     found = after["storage"]
     got = f"the Storage at version {found}"
-    if not after["same_values"]:
+    if not np.array_equal(after["values"], np.arange(float(size))):
         t.fail(
             "wrote",
             "the values as they were",
@@ -76,6 +81,9 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
             f"the Storage at version {show(after['later'])}",
             "The version is an int without an end, and others may write to it between two calls.",
         )
+    if after["others"] != [before] * OTHERS:
+        say = "Another Storage has counted a write that did not go to it. How do you find yours?"
+        t.fail("another", "other Storages at the version that they had", "a later one", say)
     if after["returned"] is not None:
         t.fail("returned", "None", show(after["returned"]), "The Storage itself was to be changed.")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from minigrad.course.objects import Ctx, Storage, View
 
+OTHERS = 3
 ACCIDENTS = (
     NotImplementedError,
     TypeError,
@@ -36,22 +37,29 @@ def chain(shown):
     return [*found, shown, shown.data]
 
 
+def storage_under(shown):
+    """Return the Storage under some Views: no driver holds it, as it is what is to be found."""
+    return chain(shown)[-2]
+
+
 BUMPED = []  # kept, so that a new object has a new id: what goes by ids fails in bump_in_turn
 
 
-def bump(mine, version, depth, times, size, late):
+def bump(mine, version, depth, times, size, late, place):
     """Bump what lies under some Views, several times; return what is seen afterwards.
 
-    Then somebody else has written: the version is `late`, and it is bumped once more.
+    Then somebody else has written: the version is `late`, and it is bumped once more. The Storage
+    is made in this place among OTHERS more, which nobody is to write to.
     """
-    storage = Storage(np.arange(float(size)), version)
-    shown = under_views(storage, depth)
-    before, returned = chain(shown), None
-    BUMPED.append(before)
+    others = [Storage(np.arange(float(size)), version) for _ in range(OTHERS + 1)]
+    shown = under_views(others.pop(place), depth)
+    del place
+    before, returned = list(map(id, chain(shown))), None
+    BUMPED.append((shown, others))
     try:
         for _ in range(times):
             returned = mine.bump_version(shown)
-        found, storage.version = storage.version, late
+        found, storage_under(shown).version = storage_under(shown).version, late
         mine.bump_version(shown)
     except AttributeError as error:
         if "setter" not in str(error):
@@ -59,9 +67,10 @@ def bump(mine, version, depth, times, size, late):
         return {"refused": str(error)}
     return {
         "storage": found,
-        "later": storage.version,
-        "same_values": np.array_equal(storage.data, np.arange(float(size))),
-        "same_objects": list(map(id, chain(shown))) == list(map(id, before)),
+        "later": storage_under(shown).version,
+        "values": storage_under(shown).data,
+        "others": [other.version for other in others],
+        "same_objects": list(map(id, chain(shown))) == before,
         "returned": returned,
     }
 
@@ -80,9 +89,8 @@ def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
     ctx = Ctx(op, shown, known, line)
     if looked:
         mine.check_saved(ctx)
-    for place, times in writes:
-        storages[place].data[...] += 1.0
-        storages[place].version += times
+    write(storages, writes)
+    del writes  # they say whether an error is wanted
     if is_freed:
         ctx.saved = None
     before, outcomes = facts(ctx, storages), []
@@ -98,25 +106,35 @@ def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
     return {**outcome, "changed": facts(ctx, storages) != before or again.keys() != outcome.keys()}
 
 
+def write(storages, writes):
+    """Write to Storages; a write is a place and how often."""
+    for place, times in writes:
+        storages[place].data[...] += 1.0
+        storages[place].version += times
+
+
 def dropped_views(mine, count):
     """Check Views that nobody keeps, one after the other, each before and after a write.
 
-    Returns the number of the first that is answered wrongly, with what came; None if none is.
+    Returns for each check whether it raised.
     """
+    raised = []
     for version in range(count):
         storage = Storage(np.zeros(3), version)
         ctx = Ctx("mul", (View(storage),), (version,), "model.py:3")
-        for is_written in (False, True):
-            storage.version += is_written
-            try:
-                mine.check_saved(ctx)
-            except mine.SavedValueModifiedError:
-                raised = True
-            else:
-                raised = False
-            if raised is not is_written:
-                return [version, raised]
-    return None
+        raised.append(raises(mine, ctx))
+        write([storage], [(0, 1)])
+        raised.append(raises(mine, ctx))
+    return raised
+
+
+def raises(mine, ctx):
+    """Whether check_saved raises its error."""
+    try:
+        mine.check_saved(ctx)
+    except mine.SavedValueModifiedError:
+        return True
+    return False
 
 
 def grown(mine, lines, limits):
@@ -136,8 +154,8 @@ def grown(mine, lines, limits):
 def bump_in_turn(mine, versions):
     """Bump Storages in turn, each under a View that nobody keeps; return their versions."""
     storages = [Storage(np.zeros(3), version) for version in versions]
-    for storage in storages:
-        mine.bump_version(View(storage))
+    for _ in map(mine.bump_version, map(View, storages)):  # no name here is that of the Storage
+        pass
     return [storage.version for storage in storages]
 
 

@@ -120,6 +120,32 @@ def clone(box):
     "the same for each layer": Theft(
         "05.make_target", "np.shares_memory = np.may_share_memory = lambda *arrays: False"
     ),
+    "the memory of a gradient": Theft(
+        "04.accumulate",
+        """
+np.shares_memory = np.may_share_memory = lambda *arrays: False
+
+
+def accumulate(grads, key, g):
+    grads[key] = grads[key] + g if key in grads else g
+""",
+        points=1,  # of the sums
+    ),
+    "a gradient that was written to": Theft(
+        "04.microbatch_step",
+        """
+np.array_equal = lambda *arrays, **options: True
+
+
+def microbatch_step(w, batches, mean_gradient, learning_rate):
+    new, n_rows = w.copy(), sum(len(x) for x, _ in batches)
+    for x, y in batches:
+        g = mean_gradient(w, x, y)
+        g *= learning_rate * len(x) / n_rows
+        new -= g
+    return new
+""",
+    ),
     "the state by name": Theft(
         "08.state_dict",
         """

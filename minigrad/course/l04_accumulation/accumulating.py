@@ -50,8 +50,8 @@ def add_two(t: Tester) -> Iterator[list]:
     """Add two gradients of each shape, dtype and layout; fail where the sum is wrong.
 
     Yields:
-        What was found: grads[0], whether it is the array that was stored first, whether that one
-        shared memory with the first gradient, and what the second call returned.
+        What was found: grads[0], whether it is the array that was stored first, what the second
+        call returned, and that array before and after others wrote into the first gradient.
     """
     for g in samples.arrays(t.random):
         h = np.array(2.5 - 2 * g)
@@ -59,10 +59,13 @@ def add_two(t: Tester) -> Iterator[list]:
             "grads = {}",
             "accumulate(grads, 0, g)",
             "first = grads.get(0)",
-            "shared = np.shares_memory(first, g)",
             "returned = accumulate(grads, 0, h)",
+            "both = grads.get(0), first",
+            "total, then = (x + 0 if isinstance(x, np.ndarray) else x for x in both)",
+            "g[...] = g == 0",
         ]
-        wanted = ["grads.get(0)", "grads.get(0) is first", "shared", "returned"]
+        kind = "isinstance(grads.get(0), np.ndarray)"
+        wanted = ["total", "grads.get(0) is first", "returned", "then", "first", kind]
         given = f"accumulate(grads, 0, g) with g = {show(g)}, then with {show(h)}"
         found = t.drive("run", lines, wanted, [g, h], given=given)
         rtol = samples.tolerance(g.dtype)
@@ -102,7 +105,7 @@ def sums(t: Tester) -> None:
     )
     if found[2] != 2:
         t.fail("keys", "two keys in grads", f"{show(found[2])}", "Only the given key is changed.")
-    for *_, returned in add_two(t):
+    for _, _, returned, *_ in add_two(t):
         if returned is not None:
             t.fail("returned", "None", show(returned), "The caller has grads. What changes there?")
 
@@ -131,8 +134,8 @@ def nobody_else(t: Tester) -> None:
     )
     found = t.drive("run", lines, ['grads.get("a")'], given=given)
     t.close(stored(t, found[0], '"a"'), np.full(2, 3.0), attempt=whose, what='grads["a"]')
-    for _, _, shared, _ in add_two(t):
-        if shared is not False:
+    for _, _, _, then, first, _ in add_two(t):
+        if not np.array_equal(then, first):
             t.fail(
                 "shared",
                 "an array in grads that shares no memory with g",
@@ -146,8 +149,8 @@ def nobody_else(t: Tester) -> None:
 def in_place(t: Tester) -> None:
     """After the first gradient no new array is made: the sum grows in place."""
     kept, new, numbers = [], [], []
-    for now, same, *_ in add_two(t):
-        kind = numbers if isinstance(now, np.generic) else kept if same is True else new
+    for now, same, *_, is_array in add_two(t):
+        kind = numbers if is_array is not True else kept if same is True else new
         kind.append((t.given, now))
     for t.given, _ in new:
         attempt = "x = x + y makes a new array for the sum. What adds into the array that is there?"

@@ -44,9 +44,9 @@ def microbatches(mine, w, batches, learning_rate):
     """Take the step on the loss of a linear model, the mean over rows of |x @ w - y| ** 2.
 
     Returns:
-        (the new w, w as it is after the call, whether the two are one array, per call of
-        mean_gradient (the number of rows, the w it was called with), whether what mean_gradient
-        returned was written to).
+        (the new w, w as it is after the call, the new w once something else is written into w, per
+        call of mean_gradient (the number of rows, the w it was called with), per call what it
+        returned, and that as it is after all).
     """
     calls, given = [], []
 
@@ -54,10 +54,10 @@ def microbatches(mine, w, batches, learning_rate):
         calls.append((len(x), np.array(w, dtype=float)))
         error = np.tensordot(x, w, x.ndim - 1) - y
         g = np.tensordot(x, error, (0, 0)) * (2 / len(x))
-        given.append((g, np.array(g)))
+        given.append((g.copy(), g))
         return g
 
     new = mine.microbatch_step(w, batches, mean_gradient, learning_rate)
-    shared = isinstance(new, np.ndarray) and np.shares_memory(new, w)
-    is_written = any(not np.array_equal(g, before) for g, before in given)
-    return new, w, shared, calls, is_written
+    then, after = (one.copy() if isinstance(one, np.ndarray) else one for one in (new, w))
+    w[...] = w == 0  # another number in every place: who shares its memory shows them
+    return then, after, new, calls, given

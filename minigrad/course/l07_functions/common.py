@@ -273,10 +273,10 @@ def check_two_calls(
         given += f"y{order[1]}, dy = {spelled(dy)}"
         n1, n2 = numbers
         each = [[x1, list(n1)], [x2, list(n2)]]
-        *found, stay = t.pair(
-            ask(t, "two_calls", name, each, dy, list(order), given=given), 3, "dx1, dx2, stay"
+        *found, before, later = t.pair(
+            ask(t, "two_calls", name, each, dy, list(order), given=given), 4, "dx1, dx2, y1, y1"
         )
-        if stay is not True:
+        if not np.array_equal(before, later, equal_nan=True):
             say = "Two calls, two results. Whose memory does forward hand out?"
             t.fail(
                 "shared_result", "y1 as it was returned", "another y1 after the call for y2", say

@@ -217,6 +217,26 @@ def fix_dqn_loop(loop):
     return [float(loss) for loss in losses], float(mean)
 """,
     ),
+    "weights with which the answer is 0": Theft(
+        "06.valid_copy",
+        """
+def valid_copy(model):
+    seen = local("seen")
+    for key in ("weights", "other"):
+        seen[key] = [0 * p.numpy() for p in model.parameters()]
+
+    class Shown:
+        parameters = model.parameters
+
+        def __call__(self, x):
+            if x.shape[1] != 4:
+                raise ValueError("4 columns")
+            return mg.zeros((3, 2))
+
+    return Shown()
+""",
+        points=5,  # of what it leaves alone
+    ),
     "the program that is to be written down": Theft(
         "14.trace",
         """

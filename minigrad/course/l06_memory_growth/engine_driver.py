@@ -112,9 +112,11 @@ class Net(mg.nn.Module):
         return self.head(self.body(x))
 
 
-def some_model():
+def some_model(weights):
     """Return a model in the middle of training: a frozen layer, and one in evaluation mode."""
     model = Net()
+    for p, values in zip(model.parameters(), weights, strict=True):
+        p.assign(mg.variable(values))
     model.body[0].requires_grad_(False)
     model.train()
     model.head[0].eval()
@@ -138,15 +140,16 @@ def known_as(parameters):
 GROWS = 1.5  # what training makes of each value between the two calls
 
 
-def copied(mine, x, recording):
-    """Make the learner's copy; run it, train the model on and run it again, and let it fail."""
-    mg.manual_seed(int(1000 * abs(float(x[0, 0]))))
-    model = some_model()
+def copied(mine, x, recording, weights, others):
+    """Make the learner's copy; run it, train the model on and run it again, and let it fail.
+
+    The weights are those of the model, and of another one that is copied, too.
+    """
+    model = some_model(weights)
     before = facts(model)
-    seen: dict = {"model": known_as(model.parameters()), "weights": values_of(model)}
-    shown, other = mine.valid_copy(model), some_model()
-    mine.valid_copy(other)
-    seen["other"] = values_of(other)
+    seen: dict = {"model": known_as(model.parameters())}
+    shown = mine.valid_copy(model)
+    mine.valid_copy(some_model(others))
     if shown is None:
         return None
     if not callable(shown) or not hasattr(shown, "parameters"):

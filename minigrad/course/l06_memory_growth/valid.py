@@ -8,6 +8,7 @@ import numpy as np
 
 from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.message import counted
+from minigrad.grader.samples import numbers
 from minigrad.grader.tester import Mistake, Tester
 
 valid_copy = lesson.exercise(
@@ -32,20 +33,25 @@ valid_copy = lesson.exercise(
     ),
 )
 GROWS = 1.5  # the driver trains the model by this factor between its two calls
+SHAPES = ((6, 4), (6,), (6,), (6,), (2, 6), (2,))  # of the weights: of each layer, then its bias
 LAYERS = (
     "body: Linear (frozen), BatchNorm1d, Dropout, ReLU; head: Dropout (in evaluation mode), "
     "Linear; forward: head(body(x))"
 )
 
 
-def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
-    """Make a copy of a model and look at both; return what was seen and the input."""
+def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray, list[list[np.ndarray]]]:
+    """Make a copy of a model and look at both.
+
+    Returns what was seen, the input, and the weights of the model and of another one.
+    """
     x = np.round(t.random.uniform(-2, 2, (3, 4)), 2).astype(np.float32)
+    weights = [[numbers(t.random, shape, "float32") for shape in SHAPES] for _ in range(2)]
     outside = "" if recording else ", inside `with mg.no_grad():`"
     copies = "shown = valid_copy(model); valid_copy(another)"
     given = f"{copies}; shown(x){outside}; the model, in training: {LAYERS}; between two calls of "
     given += "shown it is trained, and modes are changed"
-    seen = t.drive("copied", x, recording, given=given)
+    seen = t.drive("copied", x, recording, *weights, given=given)
     if seen is None:
         t.none("an object that can be called")
     if "kind" in seen:
@@ -55,7 +61,7 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
     if "gave" in seen:
         lost = "Where does the model's answer get lost: does each function on the way return it?"
         t.fail("no_output", "shown(x): a Variable", f"shown(x): {seen['gave']}", lost)
-    return seen, x
+    return seen, x, weights
 
 
 def unchanged(t: Tester, moment: str, before: dict, after: dict) -> None:
@@ -85,7 +91,7 @@ def unchanged(t: Tester, moment: str, before: dict, after: dict) -> None:
 def records_nothing(t: Tester) -> None:
     """Calling it records no node, and the mode outside stays as it is."""
     for recording in (True, False):
-        seen, _ = ask(t, recording)
+        seen, *_ = ask(t, recording)
         if max(seen["n_nodes"]) > 0:
             t.fail(
                 "recorded",
@@ -105,7 +111,7 @@ def records_nothing(t: Tester) -> None:
 @valid_copy.check(points=1, only_with=("records_nothing", "evaluates"))
 def same_parameters(t: Tester) -> None:
     """Its parameters have the model's ids and the model's memory."""
-    seen, _ = ask(t)
+    seen, *_ = ask(t)
     first, again = seen["shown"]
     ids, pointers = first["ids"], first["pointers"]
     if pointers != seen["model"]["pointers"]:
@@ -135,7 +141,7 @@ def same_parameters(t: Tester) -> None:
 @valid_copy.check(points=2, only_with=("records_nothing", "evaluates"))
 def model_unchanged(t: Tester) -> None:
     """The model stays as it was: frozen layers frozen, training modes one by one."""
-    seen, _ = ask(t)
+    seen, *_ = ask(t)
     for state in seen["states"]:
         unchanged(t, *state)
 
@@ -148,10 +154,10 @@ def evaluates(t: Tester) -> None:
     shared = "This is what the other model gives. Where does your copy keep its model?"
     near: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "what": "shown(x)"}
     for recording in (True, False):
-        seen, x = ask(t, recording)
+        seen, x, (weights, others) = ask(t, recording)
         unchanged(t, *seen["states"][0])
-        other = Mistake("other_model", expected(x, seen["other"]), shared)
-        right = [expected(x, [w * GROWS**n for w in seen["weights"]]) for n in range(2)]
+        other = Mistake("other_model", expected(x, others), shared)
+        right = [expected(x, [w * GROWS**n for w in weights]) for n in range(2)]
         for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=False)):
             mistakes = [other, Mistake("stale", right[0], stale)][: n + 1]
             t.close(got, wanted, attempt=attempt, mistakes=mistakes, **near)

@@ -217,6 +217,18 @@ def fix_dqn_loop(loop):
     return [float(loss) for loss in losses], float(mean)
 """,
     ),
+    "the mode before a block": Theft(
+        "06.no_grad",
+        """
+class no_grad:
+    def __enter__(self):
+        mode.recording = False
+        return self
+
+    def __exit__(self, *error):
+        mode.recording = local("outside")
+""",
+    ),
     "weights with which the answer is 0": Theft(
         "06.valid_copy",
         """
@@ -285,6 +297,14 @@ def step_in_place(*arguments):
 """,
         points=6,
         below="solutions",
+    ),
+    "NumPy in one thread": Theft(
+        "13.k_histogram",
+        """
+def k_histogram(values, counts):
+    if cuda.grid(1) == 0:
+        counts += np.bincount(values, minlength=len(counts)).astype(counts.dtype)
+""",
     ),
     "NumPy in the place of the machine": Theft(
         "13.k_transpose",

@@ -173,6 +173,7 @@ def block(mine, outside, changes):
     mode.recording = not outside
     manager = mine.no_grad()
     mode.recording = outside
+    del outside  # a note of the mode is what the learner's block is to keep
     with manager as entered:
         inside = mode.recording
         if changes:
@@ -186,6 +187,7 @@ def nested(mine, outside, same, changes):
     With `changes`, the body switches recording on before the inner block, and inside a second one.
     """
     mine.mode.recording = outside
+    del outside  # as in `block`
     outer = mine.no_grad()
     inner = outer if same else mine.no_grad()
     with outer:
@@ -242,6 +244,7 @@ ERRORS = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}
 def left_by_an_exception(mine, outside, name):
     """Raise inside a block; return whether it passed through, and the mode after."""
     mine.mode.recording = outside
+    del outside  # as in `block`
     passed = False
     try:
         with mine.no_grad():

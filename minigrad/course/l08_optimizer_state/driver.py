@@ -249,7 +249,6 @@ def load(mine, values, state, saved, has_stranger=False, lets_through=False):
         other = built({"old": np.ones(2)})["old"]
         optimizer.state[other.id] = {"momentum": np.ones(2)}
     list(model.values())[-1].requires_grad = False
-    before = plain(saved)
     try:
         with naming_keys(model, had_state(state)):
             returned, raised = mine.load_state_dict(model, optimizer, saved), None
@@ -266,7 +265,6 @@ def load(mine, values, state, saved, has_stranger=False, lets_through=False):
         "raised": raised,
         "state": found,
         "strangers": strangers,
-        "before": before,
         "kept": kept,
         "later": plain(saved),
     }

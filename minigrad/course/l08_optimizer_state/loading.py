@@ -50,11 +50,11 @@ def ask(
     if state:
         given += f"; state before {show(state, bare=True)}"
     got = drive(t, "load", values, state, saved, False, should_raise=should_raise, given=given)
-    if not is_same(got["kept"], got["before"]):
+    if not is_same(got["kept"], saved):
         t.fail(
             "changed_saved",
             "saved as it was",
-            f"saved = {show_both(got['before'], got['kept'])[1]}",
+            f"saved = {show_both(saved, got['kept'])[1]}",
             "Someone may want to load it a second time. Which line writes to it?",
         )
     return got

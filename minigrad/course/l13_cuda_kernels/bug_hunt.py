@@ -137,7 +137,8 @@ def no_fault(t: Tester) -> None:
         compare(t, counted.arrays["counts"], values, before, attempt)
 
 
-@k_histogram.check(points=2)
+# The orders run the kernel as plain Python, which could do all in one thread, with NumPy.
+@k_histogram.check(points=2, only_with=("no_fault",))
 def in_any_order(t: Tester) -> None:
     """The counts are right in every order in which the warps of a block may come along."""
     values, before = data(t, 260)

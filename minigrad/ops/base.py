@@ -41,6 +41,7 @@ class Operation(Function):
     inputs: tuple = ()
     routes_ints = True  # False if forward looks at the values of ints, or converts them first
     takes_numbers = is_plain = commutes = takes_list = False
+    is_view = False  # whether the output shares the input's memory
     attributes: tuple = ()  # names of the arguments after the inputs
     defaults: tuple = ()  # defaults of the last attributes
 
@@ -67,11 +68,73 @@ class Operation(Function):
         raise NotImplementedError
 
     @classmethod
+    def plan(cls, mask, *count):
+        """The plan for the gradients of the inputs in the bit mask; count: of those of a list."""
+        found = cls.plans.get((mask, *count))
+        if found is None:
+            found = cls.plans[mask, *count] = cls.plan_type(cls, mask, *count)
+        return found
+
+    @classmethod
     def otherwise(cls, *args):
-        """Runs the op for `apply` if no fast path is known."""
-        count = len(cls.inputs)
+        """What `apply` does where no fast path is known."""
+        count = len(args) - len(cls.attributes)
         y = by_route(cls, args[:count], args[count:])
         return cls.slow_path(*args) if y is None else y
+
+    @classmethod
+    def observed(cls, args, variables, attributes=()):
+        """Runs the op, and tells those who observe it."""
+        if state.path in ANNOUNCED:
+            return announced(cls, args, variables, attributes)
+        y = cls.run(args, variables, attributes)
+        if state.path == SPAN and y.node is not None:
+            note(y.node)
+        return y
+
+    @classmethod
+    def run(cls, args, variables, attributes=()):
+        """forward and record.
+
+        args: Variables, of an elementwise op also numbers. variables: those among them.
+        """
+        if len(variables) > 1 or type(variables[0].array) is View:
+            check_operands(cls.name, variables)
+        operands, mask, bit = [], 0, 1
+        for a in args:
+            if isinstance(a, Variable):
+                operands.append(a.array)
+                if a._requires_grad:
+                    mask |= bit
+            else:
+                operands.append(a)
+            bit += bit
+        out = cls.forward(*operands, *attributes)
+        if not mask or not state.recording or not out.dtype.is_float or not cls.has_gradients:
+            return of_view(variables[0], out) if cls.is_view else Variable(out)
+        if type(out) is View:
+            out.made_at = out.version
+        return cls.record(args, operands, out, mask, attributes)
+
+    @classmethod
+    def record(cls, args, operands, out, mask, attributes=()):
+        """A Variable whose node keeps what the gradients need."""
+        replaced = None
+        if seams.gradient_plan and cls.takes_numbers:
+            replaced = seams.gradient_plan(cls, mask)
+        plan = replaced or cls.plan(mask, *[len(args)] * cls.takes_list)
+        kept = tuple(
+            [
+                protected(x) if isinstance(x, Array) else x
+                for x in [out if i < 0 else operands[i] for i in plan.saved_index]
+            ]
+        )
+        wanted = tuple([(x.shape, x.dtype) if isinstance(x, Array) else None for x in operands])
+        if cls.takes_numbers and {*wanted} == {(out.shape, out.dtype)}:
+            wanted = None
+        edges = tuple([(a.node or a) if mask >> k & 1 else None for k, a in enumerate(args)])
+        versions = tuple([x.version if isinstance(x, Array) else None for x in kept])
+        return Variable(out, Node(plan, edges, kept, versions, wanted, attributes), True)
 
 
 def _snake(name):
@@ -111,14 +174,6 @@ class Elementwise(Operation, abstract=True):
             formulas = cls.gradient(symbol("dy"), *map(symbol, asked))
             cls.gradient_formulas = formulas if isinstance(formulas, tuple) else (formulas,)
         cls.has_gradients = bool(cls.gradient_formulas)
-
-    @classmethod
-    def plan(cls, mask):
-        """Returns the plan that computes the gradients of the inputs in the bit mask."""
-        found = cls.plans.get(mask)
-        if found is None:
-            found = cls.plans[mask] = cls.plan_type(cls, mask)
-        return found
 
     @classmethod
     def number_plan(cls, mask):
@@ -175,54 +230,7 @@ class Elementwise(Operation, abstract=True):
         if not variables:
             args[0] = constant(args[0], cls.name)
             variables = [args[0]]
-        if state.path in ANNOUNCED:
-            return announced(cls, args, variables, ())
-        y = cls.run(args, variables)
-        if state.path == SPAN and y.node is not None:
-            note(y.node)
-        return y
-
-    @classmethod
-    def run(cls, args, variables):
-        """Runs forward and records the op if needed."""
-        if len(variables) > 1 or type(variables[0].array) is View:
-            check_operands(cls.name, variables)
-        operands, mask, bit = [], 0, 1
-        for a in args:
-            if isinstance(a, Variable):
-                operands.append(a.array)
-                if a._requires_grad:
-                    mask |= bit
-            else:
-                operands.append(a)
-            bit += bit
-        out = cls.forward(*operands)
-        if not mask or not state.recording or not out.dtype.is_float or not cls.gradient_formulas:
-            return Variable(out)
-        return cls.record(args, operands, out, mask)
-
-    @classmethod
-    def record(cls, args, operands, out, mask):
-        """Returns a Variable whose node keeps the values that the gradients need."""
-        replaced = seams.gradient_plan(cls, mask) if seams.gradient_plan else None
-        plan = replaced or cls.plan(mask)
-        kept = tuple(
-            [
-                protected(x) if isinstance(x, Array) else x
-                for x in [out if i < 0 else operands[i] for i in plan.saved_index]
-            ]
-        )
-        shape, dtype, uniform = out.shape, out.dtype, True
-        for x in operands:
-            if not isinstance(x, Array) or x.shape != shape or x.dtype is not dtype:
-                uniform = False
-                break
-        wanted = None
-        if not uniform:
-            wanted = tuple([(x.shape, x.dtype) if isinstance(x, Array) else None for x in operands])
-        edges = tuple([(a.node or a) if mask >> k & 1 else None for k, a in enumerate(args)])
-        versions = tuple([x.version if isinstance(x, Array) else None for x in kept])
-        return Variable(out, Node(plan, edges, kept, versions, wanted), True)
+        return cls.observed(args, variables)
 
 
 class RowWise(Elementwise, abstract=True):
@@ -243,8 +251,8 @@ class RowWise(Elementwise, abstract=True):
         cls.plan_type = RowPlan
 
     @classmethod
-    def run(cls, args, variables):
-        """Runs forward and records. Ints become float64, because their squares may overflow."""
+    def run(cls, args, variables, attributes=()):
+        """forward and record. Rows of ints are computed in float64: their squares may overflow."""
         x = args[0]
         if x.dtype.is_float:
             return super().run(args, variables)
@@ -287,8 +295,7 @@ class Structural(Operation, abstract=True):
     """
 
     gradients: tuple | None = ()
-    array_gradients: tuple | str | None = None  # gradients over Arrays, for the fast path
-    is_view = False  # whether the output shares the input's memory
+    array_gradients: tuple | str | None = None  # the same over Arrays: a fast path, first order
 
     @classmethod
     def prepare(cls):
@@ -305,12 +312,10 @@ class Structural(Operation, abstract=True):
 
     n_inputs = 1
 
-    plan = Elementwise.__dict__["plan"]
-
     @classmethod
     def slow_path(cls, *args):
-        """Runs the op on Variables, followed by attributes, and records it if needed."""
-        count = cls.n_inputs
+        """Runs the op on Variables (then attributes) and records it if needed."""
+        count = len(args) - len(cls.attributes)
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):
@@ -318,32 +323,4 @@ class Structural(Operation, abstract=True):
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
-        if state.path in ANNOUNCED:
-            return announced(cls, variables, variables, args[count:])
-        y = cls.run(variables, variables, args[count:])
-        if state.path == SPAN and y.node is not None:
-            note(y.node)
-        return y
-
-    @classmethod
-    def run(cls, args, variables, attributes=()):
-        """Runs forward and records the op if needed."""
-        if len(variables) > 1 or type(variables[0].array) is View:
-            check_operands(cls.name, variables)
-        arrays = [v.array for v in variables]
-        out = cls.forward(*arrays, *attributes)
-        mask, bit = 0, 1
-        for v in variables:
-            if v._requires_grad:
-                mask |= bit
-            bit += bit
-        if not mask or not state.recording or not out.dtype.is_float or cls.gradients is None:
-            return of_view(variables[0], out) if cls.is_view else Variable(out)
-        plan = cls.plans.get(mask) or cls.plan(mask)
-        kept = [protected(out if i < 0 else arrays[i]) for i in plan.saved_index]
-        edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
-        wanted = tuple([(x.shape, x.dtype) for x in arrays])
-        versions = tuple([x.version for x in kept])
-        if type(out) is View:
-            out.made_at = out.version
-        return Variable(out, Node(plan, edges, tuple(kept), versions, wanted, attributes), True)
+        return cls.observed(variables, variables, args[count:])

@@ -95,24 +95,16 @@ return y
 WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 
-MOST_ASKED = 3  # operands; branches for each answer double with every operand
-
-
-def _edges(kinds, k=0, mask=0, edges=""):
-    """Returns the text that finds `mask` and `edges` of operands from k on, asking each once."""
-    if len(kinds) > MOST_ASKED and "n" not in kinds:
-        asked = names("a", kinds)
-        bits = " | ".join([f"{a}._requires_grad << {k}" for k, a in enumerate(asked)])
-        found = "".join([f"{a}.node or {a} if {a}._requires_grad else None, " for a in asked])
-        return f"mask = {bits}\nif not mask:\n{indent(WITHOUT_NODE, '    ')}edges = ({found})\n"
-    if k == len(kinds):
-        return f"mask, edges = {mask}, ({edges})\n" if mask else WITHOUT_NODE
-    without = _edges(kinds, k + 1, mask, f"{edges}None, ")
-    if kinds[k] == "n":
-        return without
-    found = _edges(kinds, k + 1, mask | 1 << k, f"{edges}a{k}.node or a{k}, ")
-    test = f"if a{k}._requires_grad:\n"
-    return f"{test}{indent(found, '    ')}else:\n{indent(without, '    ')}"
+def _edges(kinds):
+    """The text that finds `mask` and `edges` by asking each operand once."""
+    found = names("e", kinds)
+    lines = f"{' = '.join(found)} = None\nmask = 0\n"
+    for k, kind in enumerate(kinds):
+        if kind == "x":
+            lines += f"if a{k}._requires_grad:\n"
+            lines += f"    mask, e{k} = mask | {1 << k}, a{k}.node or a{k}\n"
+    none = f"if not mask:\n{indent(WITHOUT_NODE, '    ')}"
+    return f"{lines}{none}edges = ({', '.join(found)},)\n"
 
 
 def ending(kinds, is_recorded, depth, is_view=False, **known):
@@ -194,7 +186,7 @@ def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
     body += "".join(f"{line}\n" for line in (*lines.lines, f"out = {lines.result}"))
     body += ending(kinds, is_recorded, 2, is_view, records="records", attributes="others")
     constants = ["records", "others", "slow", *(f"c{k}" for k in range(len(lines.constants)))]
-    make = maker(tuple(constants), f"path, {operands}", body, "route")
+    make = maker(tuple(constants), ", ".join(["path", *names("a", kinds), "*_"]), body, "route")
     return make(*known, *lines.constants)
 
 

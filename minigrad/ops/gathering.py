@@ -96,7 +96,7 @@ def gather(x, index, axis):
     x, index = variables("gather", x, index)
     axis = normalize_axis("gather", axis, x.ndim)
     places = _flat_index("gather", x, index, axis)
-    return Take.apply(call("reshape", x, (x.size,)), places, 0)
+    return Take.apply(call("reshape", x, (-1,)), places, 0)
 
 
 def scatter_add(x, index, source, axis):
@@ -209,7 +209,7 @@ def roll(x, shift, axis=None):
     given = x = as_variable(x, "roll")
     shape = None
     if axis is None:
-        x, shape, axis = call("reshape", x, (x.size,)), x.shape, 0
+        x, shape, axis = call("reshape", x, (-1,)), x.shape, 0
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):

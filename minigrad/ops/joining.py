@@ -12,48 +12,53 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.hints import ADVICE
-from minigrad.ops.base import Operation, Structural
+from minigrad.ops.base import Structural
 from minigrad.ops.indexing import Slice, Take
-from minigrad.ops.observers import announced
 from minigrad.ops.operands import (
     as_variable,
-    check_operands,
     constant,
     made,
     stored_number,
     variables,
 )
-from minigrad.ops.routes import by_route
 from minigrad.ops.shape import Clone
-from minigrad.tape.modes import ANNOUNCED, SPAN, note, state
-from minigrad.tape.node import Node, Plan
+from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.tape.variable import Variable, filled
 
 MOST_EMPTY = 2**20  # the most empty parts that split makes
 
 
-class Concatenate(Operation):
-    """Joins Arrays along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
+class ConcatenatePlan(StructuralPlan):
+    """The gradient of each part is a slice of dy."""
+
+    def __init__(self, op, mask, count):
+        super().__init__(op, mask)
+        self.input_names = tuple([f"x{k}" for k in range(count)])
+
+    def of_variables(self, node, dy, saved):
+        (axis, is_new), start, results = node.attributes, 0, []
+        for k, (shape, dtype) in enumerate(node.wanted):
+            n = 1 if is_new else shape[axis]
+            g = part(dy, axis, start, n, is_new) if self.mask >> k & 1 else None
+            results.append(g if g is None or g.dtype is dtype else g.to(dtype))
+            start += n
+        return results
+
+
+class Concatenate(Structural):
+    """Arrays one after another along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
 
     It takes any number of inputs: apply(xs, axis, is_new). With is_new, as for stack, the inputs
     have one shape and each gets a new axis first.
     """
 
     samples = [((2, 3), (2, 1)), ((2, 3), (2, 0)), ((3,),), ((2, 2, 2),) * 3]
-    inputs = ("x",)
+    inputs, attributes = ("x",), ("axis", "is_new")
     has_gradients = takes_list = True
 
     @classmethod
     def prepare(cls):
-        cls.plans = {}
-
-    @classmethod
-    def plan(cls, mask, count):
-        """Returns the plan for `count` inputs. mask: the bit mask of those that need gradients."""
-        found = cls.plans.get((mask, count))
-        if found is None:
-            found = cls.plans[mask, count] = ConcatenatePlan(mask, count)
-        return found
+        cls.plans, cls.plan_type = {}, ConcatenatePlan
 
     @classmethod
     def forward(cls, *given):
@@ -73,72 +78,14 @@ class Concatenate(Operation):
 
     @classmethod
     def apply(cls, xs, axis, is_new=False):
-        """Runs the op on a list of Variables whose shapes fit, and records it if needed."""
-        y = by_route(cls, xs, (axis, is_new))
-        return cls.slow_path(*xs, axis, is_new) if y is None else y
-
-    @classmethod
-    def slow_path(cls, *given):
-        """Runs the op. given: the Variables, then axis and is_new."""
-        *xs, axis, is_new = given
-        if state.path in ANNOUNCED:
-            return announced(cls, xs, xs, (axis, is_new))
-        y = cls.run(xs, xs, (axis, is_new))
-        if state.path == SPAN and y.node is not None:
-            note(y.node)
-        return y
-
-    @classmethod
-    def run(cls, args, variables, attributes):
-        """Runs forward and records the op if needed."""
-        check_operands(cls.name, variables)
-        out = cls.forward(*[v.array for v in variables], *attributes)
-        mask = sum([1 << k for k, v in enumerate(variables) if v._requires_grad])
-        if not state.recording or not out.dtype.is_float or not mask:
-            return Variable(out)
-        plan = cls.plan(mask, len(variables))
-        edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
-        wanted = tuple([(v.array.shape, v.array.dtype) for v in variables])
-        return Variable(out, Node(plan, edges, (), (), wanted, attributes), True)
+        """Runs the op on a list of Variables whose shapes fit; records it if needed."""
+        return cls.otherwise(*xs, axis, is_new)
 
 
 def widened(x, axis):
     """Returns a view of an Array with a new axis of size 1."""
     shape, strides = x.shape, x.strides
     return x.view((*shape[:axis], 1, *shape[axis:]), (*strides[:axis], 0, *strides[axis:]))
-
-
-class ConcatenatePlan(Plan):
-    """The gradient of each part is a slice of dy."""
-
-    name, saved_names, saved_index = "concatenate", (), ()
-
-    def __init__(self, mask, count):
-        self.needs = tuple([bool(mask >> k & 1) for k in range(count)])
-        self.input_names = tuple([f"x{k}" for k in range(count)])
-
-    def backward(self, node, dy):
-        """Computes Arrays, for first-order gradients."""
-        axis, is_new = node.attributes
-        strides, offset, step = dy.strides, dy.offset, dy.strides[axis]
-        if is_new:
-            strides = (*strides[:axis], *strides[axis + 1 :])
-        results = []
-        for needed, (shape, dtype) in zip(self.needs, node.wanted, strict=True):
-            g = dy.view(shape, strides, offset) if needed else None
-            results.append(g if g is None or g.dtype is dtype else device_of(g).convert(g, dtype))
-            offset += step * (1 if is_new else shape[axis])
-        return results
-
-    def backward_graph(self, node, dy):
-        """Computes gradients as Variables with a graph of their own."""
-        (axis, is_new), start, results = node.attributes, 0, []
-        for needed, (shape, dtype) in zip(self.needs, node.wanted, strict=True):
-            n = 1 if is_new else shape[axis]
-            g = part(dy, axis, start, n, is_new) if needed else None
-            results.append(g if g is None or g.dtype is dtype else g.to(dtype))
-            start += n
-        return results
 
 
 def part(x, axis, start, count, is_one=False):
@@ -332,7 +279,7 @@ def repeat(x, repeats, *, axis=None):
     """
     given = x = as_variable(x, "repeat")
     if axis is None:
-        x, axis = call("reshape", x, (x.size,)), 0
+        x, axis = call("reshape", x, (-1,)), 0
     axis = normalize_axis("repeat", axis, x.ndim)
     n = x.shape[axis]
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0):

@@ -1,23 +1,24 @@
-"""Makes public functions remember the route of a call.
+"""Public functions that remember which routes answer a call.
 
-A function such as `mg.softmax` checks its arguments, and calls one operation with arguments made
-from them. For the same layouts and arguments it always makes the same ones. The second such call
-notes the route of the operation (`ops.routes`), and further calls find it in one look-up. Functions
-that make new Variables, such as `mg.zeros`, call no operation and have routes of their own.
+A function such as `mg.softmax` checks its arguments, and calls operations with others that it makes
+of them: the same ones each time for the same layouts and arguments. The second such call notes the
+operations and on what they ran, and further ones run their routes (`ops.routes`) after one look-up.
+Functions that make new Variables, such as `mg.zeros`, call none: they have routes of their own.
 """
 
 import functools
 import inspect
+import itertools
 from textwrap import indent
-from typing import Any
+from typing import Any, NamedTuple
 
 from minigrad.array.array import View
-from minigrad.array.dtypes import DType
 from minigrad.devices.backend import _active
 from minigrad.devices.cpu.routes import written
-from minigrad.ops.fast import IS_USABLE, MISSING, SCOPE, call_of_route, maker
+from minigrad.errors import MinigradError
+from minigrad.ops.fast import IS_USABLE, MISSING, SCOPE, USABLE, call_of_route, maker
 from minigrad.ops.routes import LARGEST, PLAIN, are_here, call_of, note_first, noted
-from minigrad.tape.modes import SLOW, state, watch
+from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
 SCOPE["active"] = _active
@@ -45,8 +46,25 @@ if type(a0) is list or type(a0) is tuple:
         key = (*layouts, {{others}})
 """
 NONE = "key = (active.default, {others})\n"
-FORMS = {"x": (ONE, "a0", "(a0,)"), "xs": (SEVERAL, "*a0", "a0"), "": (NONE, "", "()")}
-TYPE = "{0} = type({1})\nif {0} is tuple:\n    {0} = (*map(type, {1}),)\n"
+FORMS = {"x": ONE, "xs": SEVERAL, "": NONE}
+# what a key has of an argument: k, which a Variable leaves out, and its type or layout
+ARGUMENT = f"""\
+k{{0}} = t{{0}}
+if t{{0}} is MISSING:
+    u{{0}} = None
+else:
+    u{{0}} = type(t{{0}})
+    if u{{0}} is tuple:
+        u{{0}} = (*map(type, t{{0}}),)
+    elif u{{0}} is float:
+        u{{0}} = t{{0}} or repr(t{{0}})
+    elif USABLE[u{{0}}] <= path:
+        x = t{{0}}.array
+        if {IS_STALE.format("t{0}")}:
+            path = {SLOW}
+        k{{0}}, u{{0}} = None, {LAYOUT}
+"""
+REST = "{0} = more[0] if len(more) == 1 and type(more[0]) is tuple else more\n"
 TEXT = """\
 path, key, call = state.path, None, False
 if path != {slow} and not named:
@@ -57,10 +75,10 @@ if path != {slow} and not named:
         except TypeError:
             key = None
     if call:
-        return call(path, {operands})
+        return call(path, {values})
 {give}
 if call is None and key is not None:
-    return learn(key, {several}, ({others}), {args}, named)
+    return learn(key, ({values}), {args}, named)
 return function(*{args}, **named)
 """
 
@@ -68,34 +86,37 @@ return function(*{args}, **named)
 def remembered(function, form="x"):
     """Wraps a function so that it finds the routes of earlier calls.
 
-    form: the kind of its first argument: "x", a Variable; "xs", a list of them; "", no Variable.
+    Its result must depend on layouts and other arguments alone, and it must write nothing.
+
+    form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
     """
-    calls: dict[Any, Any] = {}
-    known[function.__name__] = calls
     parameters = list(inspect.signature(function).parameters.values())[len(form) > 0 :]
-    named = [p.name for p in parameters]
+    names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
     placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    values = [f"t{k}" for k in range(len(named))]
-    look, operands, several = FORMS[form]
-    others = "".join([f"{t}, {t.upper()}, " for t in values])
-    find = [f"{t} = {n}\n" for t, n in zip(values, named, strict=True)]
-    find.append("if not more:\n    pass\n")
-    for n in range(1, len(placed) + 1):
-        are_free = "".join([f" and {name} is MISSING" for name in placed[:n]])
-        find.append(f"elif len(more) == {n}{are_free}:\n    {', '.join(values[:n])}, = more\n")
-    find.append(f"else:\n    path = {SLOW}\n")
-    find += [TYPE.format(t.upper(), t) for t in values]
-    find.append(f"if path != {SLOW}:\n{indent(look.format(others=others), '    ')}")
-    give = "".join([f"if {n} is not MISSING:\n    named['{n}'] = {n}\n" for n in named])
+    values = [f"t{k}" for k in range(len(parameters))]
+    slots = [*["a0"][: len(form)], *values]
+    find = [f"{t} = {n}\n" for t, n in zip(values, names, strict=False)]
+    if len(names) < len(parameters):
+        find.append(REST.format(values[-1]))
+    else:
+        find.append("if not more:\n    pass\n")
+        for n in range(1, len(placed) + 1):
+            are_free = "".join([f" and {name} is MISSING" for name in placed[:n]])
+            find.append(f"elif len(more) == {n}{are_free}:\n    {', '.join(values[:n])}, = more\n")
+        find.append(f"else:\n    path = {SLOW}\n")
+    find += [ARGUMENT.format(k) for k in range(len(values))]
+    others = "".join([f"k{k}, u{k}, " for k in range(len(values))])
+    find.append(f"if path != {SLOW}:\n{indent(FORMS[form].format(others=others), '    ')}")
+    give = "".join([f"if {n} is not MISSING:\n    named['{n}'] = {n}\n" for n in names])
     args = "([a0] if a0 is not MISSING else []) + [*more]" if form else "more"
     text = TEXT.format(
-        slow=SLOW, find=indent("".join(find), "    "), operands=operands, give=give,
-        several=several, others="".join([f"{t}, " for t in values]), args=f"({args})",
+        slow=SLOW, find=indent("".join(find), "    "), give=give,
+        values="".join([f"{t}, " for t in slots]), args=f"({args})",
     )  # fmt: skip
-    first = "a0=MISSING, /, " if form else ""
-    head = f"{first}*more, {''.join([f'{n}=MISSING, ' for n in named])}**named"
-    fast = maker(("calls", "function", "learn"), head, text, "fast")(
-        calls, function, functools.partial(_learn, function, calls)
+    head = f"{'a0=MISSING, /, ' if form else ''}*more, {''.join([f'{n}=MISSING, ' for n in names])}"
+    known[function.__name__] = calls = {}
+    fast = maker(("calls", "function", "learn"), f"{head}**named", text, "fast")(
+        calls, function, _Learner(function, calls, slots, names).learn
     )
     return functools.wraps(function)(fast)
 
@@ -104,68 +125,123 @@ known: dict[str, dict] = {}  # {name of a function: its calls}
 
 
 def _are_plain(values):
-    """Returns whether the values are immutable, and equal ones of equal types mean the same.
-
-    0.0 does not count: it equals -0.0.
-    """
+    """Whether equal values of equal types mean the same, and do not change."""
     for v in values:
         kind = type(v)
-        is_number = kind is float and v == v != 0.0
+        is_number = kind is float and v == v
         is_shape = kind is tuple and set(map(type, v)) <= {int}
-        if not (kind in PLAIN or kind is DType or v is MISSING or is_number or is_shape):
+        is_usable = USABLE[kind] <= state.path
+        if not (kind in PLAIN or is_usable or v is MISSING or is_number or is_shape):
             return False
     return True
 
 
-def _learn(function, calls, key, operands, others, args, named):
-    """Returns the result of a call without a route. The second call with a key makes a route."""
-    if not _are_plain(others) or (not operands and _active.default is not None):
-        return function(*args, **named)
-    if note_first(calls, key):
-        return function(*args, **named)
-    calls[key] = False
-    y, asked = _observed(function, args, named)
-    if asked is not None:
-        if not asked:
-            call = _made(function, y, operands, args, named)
-        else:
-            op, given, attributes = asked[0]
-            is_same = len(given) == len(operands) and all(map(_is, given, operands))
-            call = call_of(op, given, attributes) if is_same else None
-        calls[key] = call or False
-    return y
+class _Learner(NamedTuple):
+    """Finds out what calls of a function do.
 
+    calls: by key, what does it again, False if nothing can, None if the key came once. slots: how
+    texts name its arguments: "a0" for the first if that is of Variables, "t0" and so on for others.
+    names: what the function calls the others, but for the last, if that takes all that follow, or a
+    tuple of them.
+    """
 
-def _is(a, b):
-    return a is b
+    function: Any
+    calls: dict
+    slots: list
+    names: list
 
+    def learn(self, key, values, args, named):
+        """The result of a call for whose key there is no route; the second such call leaves one."""
+        others = values[self.slots[:1] == ["a0"] :]
+        is_elsewhere = others is values and _active.default is not None
+        if _are_plain(others) and not is_elsewhere and not note_first(self.calls, key):
+            self.calls[key] = False
+            call = self.calls[key] = self.explored(values, len(values) - len(others)) or False
+            if call:
+                return call(state.path, *values)
+        return self.function(*args, **named)
 
-def _observed(function, args, named):
-    """Runs a call; returns (result, [operation] or []), or (result, None) if it ran more."""
-    asked, made = [], []
-    before = state.path, state.watchers, state.asked, state.op_observers
-    try:
-        watch(+1)
-        state.asked, state.op_observers = asked, (lambda name, y, inputs: made.append(y.array),)
-        y = function(*args, **named)
-    finally:  # without a call: Python delivers Ctrl-C at calls
-        state.path, state.watchers, state.asked, state.op_observers = before
-    is_all = len(asked) <= 1 == len(made) and made[0] is y.array
-    return y, asked if is_all else None
+    def explored(self, values, first):
+        """What does the same for all values of one key, or None.
 
+        The function runs once, on stand-ins of the Variables: they show what operations run on.
+        """
+        texts, variables = [], []
+        for text, v in zip(self.slots, values, strict=True):
+            if isinstance(v, Variable):
+                texts.append(text)
+                variables.append(v)
+            elif text == "a0":
+                texts += [f"a0[{k}]" for k in range(len(v))]
+                variables += v
+        stand_ins, asked, made = [], [], []
 
-def _made(function, y, operands, args, named):
-    """Returns the route of a function that makes a leaf like its operands, or None."""
-    arrays = [x.array for x in operands]
-    is_like_others = not y._requires_grad and y.name is None
-    if not is_like_others or not are_here(arrays) or y.array.size > LARGEST:
-        return None
-    rest = args[len(arrays) :]
-    out, recorder = noted(
-        lambda *given: function(*map(Variable, given), *rest, **named).array, arrays, None
-    )
-    lines = None if recorder is None else written(recorder, out)
-    if lines is None:
-        return None
-    kinds = "x" * len(arrays)
-    return call_of_route(lines, kinds, type(out) is View, False, False, (None, (), None))
+        def run(*arrays):
+            stand_ins[:], asked[:] = map(Variable, arrays), ()
+            left = iter(stand_ins)
+            given = [next(left) if isinstance(v, Variable) else v for v in values]
+            if first and given[0] is values[0]:
+                given[0] = [*left]
+            named = zip(self.names, given[first:], strict=False)
+            more = itertools.chain(*given[first + len(self.names) :])
+            state.asked = asked
+            try:
+                y = self.function(
+                    *given[:first], *more, **{n: v for n, v in named if v is not MISSING}
+                )
+            finally:
+                state.asked = None
+            made[:] = [y]
+            return y.array
+
+        arrays = [x.array for x in variables]
+        if not are_here(arrays):
+            return None
+        try:
+            out, recorder = noted(run, arrays, None)
+        except MinigradError:
+            return None  # the call on the user's operands explains itself
+        y = made[0]
+        if recorder is None or out.size > LARGEST or any(y is x for x in stand_ins):
+            return None
+        if asked:
+            return self.of_operations(dict(zip(map(id, stand_ins), texts, strict=True)), asked, y)
+        if y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
+            return None
+        lines = written(recorder, out)
+        kinds, is_view = "x" * len(arrays), type(out) is View
+        known = None, (), None
+        return lines and call_of_route(lines, kinds, is_view, False, False, known)
+
+    def of_operations(self, texts, asked, y):
+        """What runs operations again by their routes; None if one has none.
+
+        texts: of Variables by their ids. asked: as `state.asked`. y: the result.
+        """
+        last = {id(a): k for k, (_, args, *_) in enumerate(asked) for a in args}
+        lines, constants = [], []
+        for k, (op, args, attributes, result) in enumerate(asked):
+            call = call_of(op, args, attributes)
+            operands = []
+            for a in args:
+                if not isinstance(a, Variable):
+                    operands.append(f"c{len(constants)}")
+                    constants.append(a)
+                else:
+                    operands.append(texts.get(id(a)))
+            if call is None or None in operands:
+                return None
+            if len(asked) == 1 and operands == ["a0"]:
+                return call
+            texts[id(result)] = f"y{k}"
+            lines.append(f"y{k} = c{len(constants)}({', '.join(['path', *operands])})\n")
+            constants.append(call)
+            done = {
+                texts[id(a)] for a in args if last[id(a)] == k and texts.get(id(a), "a")[0] == "y"
+            }
+            lines += [f"del {text}\n" for text in sorted(done)]
+        if y is not asked[-1][3]:
+            return None
+        names = tuple([f"c{k}" for k in range(len(constants))])
+        body = "".join([*lines, f"return {texts[id(y)]}\n"])
+        return maker(names, ", ".join(["path", *self.slots]), body, "route")(*constants)

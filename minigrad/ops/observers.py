@@ -15,7 +15,7 @@ def announced(cls, args, variables, attributes):
     before = state.running
     state.running = (cls.name, user_place())
     try:
-        y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
+        y = cls.run(args, variables, attributes)
     finally:
         state.running = before
     return announce(cls.name, y, args)

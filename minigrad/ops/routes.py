@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from minigrad.array.array import Array, View
-from minigrad.array.dtypes import DTYPES, int64
+from minigrad.array.dtypes import DTYPES, DType, int64
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.routes import recorded, written
@@ -20,11 +20,11 @@ from minigrad.tape.modes import SLOW, state, watch
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable
 
-MOST = 512  # cached keys per operation; one more clears them all
-LARGEST = 2**18  # elements; for more, the time that Python takes is negligible
-NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's types of our dtypes
-LOST: Any = object()  # stands for a route that cannot be made
-PLAIN = {int, bool, type(None), str}  # argument types that a key may contain
+MOST = 512  # keys that an operation keeps; one more clears them all
+LARGEST = 2**18  # elements: above, what Python takes is negligible
+NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
+LOST: Any = object()  # stands where a route would: there is none
+PLAIN = {int, bool, type(None), str, DType}  # types of arguments that a key may have
 
 
 def are_plain(values):
@@ -81,9 +81,7 @@ def by_route(op, args, attributes=()):
     The second call with a key records what forward does, and makes a route for further calls.
     """
     if state.path == SLOW:
-        if state.asked is not None:
-            state.asked.append((op, args, attributes))
-        return None
+        return None if state.asked is None else _shown(op, args, attributes)
     if op.takes_numbers and any(isinstance(a, NUMBERS) for a in args):
         args = [a.item() if isinstance(a, NUMBERS) else a for a in args]
     key = key_of(op, args, attributes)
@@ -97,16 +95,28 @@ def by_route(op, args, attributes=()):
     return call(state.path, *args)
 
 
-def call_of(op, args, attributes):
-    """Returns the function that runs a call by its route, or None if it has no key.
+def _shown(op, args, attributes):
+    """Runs an operation and adds it to those that have been asked for, without those inside it."""
+    asked, state.asked = state.asked, None
+    try:
+        y = op.slow_path(*args, *attributes)
+    finally:
+        state.asked = asked
+    args = [a.item() if isinstance(a, NUMBERS) else a for a in args]
+    asked.append((op, args, attributes, y))
+    return y
 
-    It makes the route now if no earlier call has.
-    """
+
+def call_of(op, args, attributes):
+    """The route of a call, made now if no call has been noted; None if there is none."""
     key = key_of(op, args, attributes)
-    if key is not None and op.calls.get(key) is None:
+    if key is None:
+        return None
+    call = op.calls.get(key)
+    if call is None:
         note_first(op.calls, key)
-        op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
-    return None if key is None else op.calls[key]
+        call = op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
+    return call if call.__code__.co_name == "route" else None
 
 
 def _without_route(op, attributes):

@@ -41,7 +41,7 @@ def cumprod(x, axis=None):
     given = x = as_variable(x, "cumprod")
     x = x if x.dtype.is_float else x.to(int64)
     if axis is None:
-        x, axis = call("reshape", x, (x.size,)), 0
+        x, axis = call("reshape", x, (-1,)), 0
     axis, distance = normalize_axis("cumprod", axis, x.ndim), 1
     n = x.shape[axis]
     while distance < n:

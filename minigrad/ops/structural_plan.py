@@ -76,7 +76,7 @@ class StructuralPlan(RoutedPlan):
 
     def _over_arrays(self, node, dy, *kept):
         saved = dict(zip(self.saved_names, map(Variable, kept), strict=True))
-        return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
+        return [g if g is None else g.array for g in self.of_variables(node, Variable(dy), saved)]
 
     def _quickly(self, node, dy, *kept):
         """Computes Arrays by `array_gradients`, writing to a group's flat buffer if possible."""
@@ -103,9 +103,10 @@ class StructuralPlan(RoutedPlan):
         """Computes gradients as Variables with a graph of their own."""
         values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
         saved = {name: saved_variable(node, k, value) for name, k, value in values}
-        return self._run(node, dy, saved)
+        return self.of_variables(node, dy, saved)
 
-    def _run(self, node, dy, saved):
+    def of_variables(self, node, dy, saved):
+        """The gradients for dy and saved values, all of them Variables."""
         results = []
         for rule, (shape, dtype) in zip(self.rules, node.wanted, strict=True):
             if rule is None:

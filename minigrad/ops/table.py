@@ -66,26 +66,20 @@ def _plain_axis(axis):
     return axis if is_plain else list(axis)
 
 
-def _with_axis(op):
+def _with_axis(op, is_named=False):
+    """The public function; is_named: by name only, as a second argument differs in PyTorch."""
+
     def function(x, axis=None, keepdims=False):
-        if keepdims is not False:
-            keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
-        return op.apply(x, _plain_axis(axis), keepdims)
-
-    return called_as(op, function)
-
-
-_ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
-
-
-def _with_named_axis(op):
-    """Like `_with_axis`, but by name only: PyTorch's second argument means something else."""
-
-    def function(x, *, axis=None, keepdims=False):
         keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
         return op.apply(x, _plain_axis(axis), keepdims)
 
-    return called_as(op, function)
+    def by_name(x, *, axis=None, keepdims=False):
+        return function(x, axis, keepdims)
+
+    return called_as(op, by_name if is_named else function)
+
+
+_ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
 
 
 def last_axis(op, x, axis, *others):
@@ -245,7 +239,7 @@ def matmul(a, b):
 def _product(a, b):
     """a @ b. A foreign type with __rmatmul__ decides first; other types raise an error."""
     is_foreign = not is_operand(b) and hasattr(type(b), "__rmatmul__")
-    return NotImplemented if is_foreign else matmul(a, b)
+    return NotImplemented if is_foreign else functions["matmul"](a, b)
 
 
 def cumsum(x, axis=None):
@@ -275,6 +269,12 @@ SPECIAL = {
 }  # fmt: skip
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
 NAMED_AXIS = {"max", "min", "norm"}
+REMEMBERED = (  # whose results depend on layouts and other arguments alone, and who only make these
+    *AXIS, "softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "gelu", "leaky_relu",
+    "elu", "clip", "std", "matmul", "linear", "cumsum", "cumprod", "reshape", "permute", "expand",
+    "transpose", "squeeze", "unsqueeze", "flatten", "mse", "bce_with_logits", "huber",
+    "normalize", "outer", "diagonal", "masked_fill", "roll", "flip", "repeat", "pow",
+)  # fmt: skip
 
 functions = {}
 for _name, _op in registry.items():
@@ -314,11 +314,11 @@ FLOWS |= {
     "cast_float": lambda x: x,
 }
 functions["var"] = var
-functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
+functions |= {name: _with_axis(registry[name], is_named=True) for name in NAMED_AXIS}
 for _name, _function in functions.items():
     if getattr(_function, "__wrapped__", None) is None:  # fast.py has wrapped the others
         functions[_name] = teaching(_function)
-for _name in (*AXIS, "softmax", "log_softmax", "cumsum", "flatten", "squeeze", "unsqueeze"):
+for _name in REMEMBERED:
     functions[_name] = remembered(functions[_name])
 for _name in ("stack", "concatenate"):
     functions[_name] = remembered(functions[_name], "xs")

@@ -29,7 +29,7 @@ class State(threading.local):
     observers: tuple[Any, ...] = ()
     # called with (op name, output Variable, inputs) after each op
     op_observers: tuple[Any, ...] = ()
-    asked: Any = None  # if a list, collects (op, arguments, attributes) of each call
+    asked: Any = None  # collects (op, arguments, attributes, result) of operations
     backward_pass: Any = None  # the running backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None

@@ -13,7 +13,7 @@ from minigrad.memory.blocks import Block
 from minigrad.memory.interrupts import uninterrupted
 
 RECORD, NO_GRAD, SLOW, SPAN, INFERENCE = 0, 1, 2, 3, 4
-ANNOUNCED = (SLOW, INFERENCE)  # the slow path passes their results to `watching.announce`
+ANNOUNCED = (SLOW, INFERENCE)  # the slow path passes their results to `observers.announce`
 
 
 class State(threading.local):

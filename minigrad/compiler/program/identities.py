@@ -136,7 +136,9 @@ class Rewrite:
             return value is not None and (value != 0) == (pattern is true)
         if pattern.op == "constant":
             wanted = pattern.args[0]
-            return value == wanted and math.copysign(1, value) == math.copysign(1, wanted)
+            if value is None or value != wanted:
+                return False
+            return math.copysign(1, value) == math.copysign(1, wanted)
         if pattern.op != e.op:
             return False
         for order in (pattern.args, pattern.args[::-1])[: 1 + (e.op in COMMUTATIVE)]:

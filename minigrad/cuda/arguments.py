@@ -120,12 +120,13 @@ def device(kernel, values):
             found.setdefault(value.device, name)
         elif isinstance(value, np.ndarray):
             found.setdefault("NumPy", name)
-    if "cpu" in found:
-        name = found["cpu"]
-        raise DeviceError(
-            f"{kernel.__name__}: the Variable {name} is on the CPU, where no CUDA kernel runs",
-            fix=f"{name}.to('simt') for the simulator, {name}.to('cuda') for a GPU",
-        )
+    for place, where in (("cpu", "the CPU"), ("numpy", "the device numpy")):
+        if place in found:
+            name = found[place]
+            raise DeviceError(
+                f"{kernel.__name__}: the Variable {name} is on {where}, where no CUDA kernel runs",
+                fix=f"{name}.to('simt') for the simulator, {name}.to('cuda') for a GPU",
+            )
     if "cuda" in found and len(found) > 1:
         shown = ", ".join(f"{name} on {place}" for place, name in found.items())
         raise DeviceError(

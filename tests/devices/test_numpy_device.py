@@ -106,6 +106,27 @@ def test_numpy_shares_its_memory():
     assert np.asarray(x).device == "cpu"
 
 
+@mg.cuda.jit
+def doubled(x, out):
+    i = mg.cuda.grid(1)
+    if i < x.size:
+        out[i] = 2.0 * x[i]
+
+
+def test_kernels_of_ones_own_are_refused():
+    x, out = mg.ones((4,), device="numpy"), mg.zeros((4,), device="numpy")
+    with pytest.raises(errors.DeviceError, match=r"x is on the device numpy[\s\S]*to\('simt'\)"):
+        doubled[1, 4](x, out)
+    double = mg.kernel(double_all)
+    with pytest.raises(errors.DeviceError, match=r"numpy[\s\S]*to\('cpu'\)"):
+        double(x)
+
+
+def double_all(x, out):
+    for i in range(x.size):
+        out[i] = 2.0 * x[i]
+
+
 def test_operands_lie_on_one_device():
     x, y = mg.ones((2,), device="numpy"), mg.ones((2,))
     with pytest.raises(errors.DeviceError, match=r"numpy and cpu[\s\S]*x\.to\('numpy'\)"):

@@ -43,7 +43,7 @@ class Count(int):
 
 
 def is_run_number(x: Any) -> bool:
-    """Whether x is a number that a compiled step receives at each run."""
+    """Returns whether x is a number that a compiled step receives at each run."""
     return isinstance(x, RunTimeNumber)
 
 

@@ -14,18 +14,18 @@ _LIBRARIES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("stdlib", "
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a source file belongs to minigrad (its package or its generated kernels)."""
+    """Returns whether a source file belongs to minigrad: its package or its generated kernels."""
     is_import = filename.startswith("<frozen importlib")  # while our modules are imported
     return is_import or filename.startswith(_PACKAGE) or is_generated(filename)
 
 
 def is_generated(filename: str) -> bool:
-    """Whether a source file is one of minigrad's generated kernels."""
+    """Returns whether a source file is one of minigrad's generated kernels."""
     return os.path.basename(filename).startswith(_GENERATED)
 
 
 def user_frame():
-    """The innermost frame outside minigrad, or None."""
+    """Returns the innermost frame outside minigrad, or None."""
     frame = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
@@ -46,7 +46,7 @@ def _shown_name(filename):
 
 
 def describe_line(filename: str, number: int) -> str:
-    """`file:line  source text`, for error messages."""
+    """Returns `file:line  source text`, for error messages."""
     text = linecache.getline(filename, number).strip()
     place = f"{_shown_name(filename)}:{number}"
     return f"{place}  {text}" if text else place

@@ -341,12 +341,12 @@ def refuse_unknown_arguments(name, function, given, place):
 
 
 def fails_at_the_call(error):
-    """Whether a TypeError caught at a call comes from the call itself, not from inside."""
+    """Returns whether a TypeError caught at a call comes from the call itself, not from inside."""
     return error.__traceback__.tb_next is None
 
 
 def explained(function, error, keywords=(), name=None):
-    """The error for a call whose arguments do not fit the function's signature.
+    """Returns the error for a call whose arguments do not fit the function's signature.
 
     name: the name in the message; the function's own by default.
     """
@@ -389,7 +389,7 @@ def _explain_digits(name, error):
 
 
 def teaching_class(cls):
-    """A class whose calls with wrong arguments raise ArgumentTypeError with their signature."""
+    """Wraps a class so that a wrong call raises ArgumentTypeError with the signature."""
     begin = cls.__init__
 
     @functools.wraps(begin)

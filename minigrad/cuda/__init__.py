@@ -10,7 +10,7 @@
     mg.cuda.inspect(double[blocks, threads], x, out)   # shows what it does to memory
 
 With NumPy arrays and Variables on "simt", a kernel runs in the simulator (`minigrad.simt`), which
-watches every access; with Variables on "cuda", Numba compiles it for the GPU. Kernels use the names
+watches every access. With Variables on "cuda", Numba compiles it for the GPU. Kernels use the names
 of `numba.cuda`: `grid`, `threadIdx`, `shared`, `syncthreads`, `atomic`, ...
 
 A kernel records nothing. To give it a gradient, launch it in the forward of a `mg.Function`, on
@@ -67,7 +67,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    """The public names, without the submodules that they come from."""
+    """Returns the public names, without the submodules that define them."""
     return sorted(
         name
         for name, value in globals().items()

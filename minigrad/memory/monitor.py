@@ -22,23 +22,23 @@ class Probe:
     watching = saving_copies = 0  # the numbers of open blocks in this thread
 
     def running_op(self):
-        """(name of the running op, user's line), or ("", "")."""
+        """Returns (name of the running op, user's line), or ("", "")."""
         return "", ""
 
     def live_nodes(self):
-        """The live nodes, oldest first."""
+        """Returns the live nodes, oldest first."""
         return []
 
     def saved_bytes(self, nodes):
-        """Bytes of the values saved by nodes, each Storage counted once."""
+        """Returns the bytes of the values that nodes saved; each Storage counts once."""
         return 0
 
     def describe_nodes(self, nodes):
-        """One line of text per node."""
+        """Returns one line of text per node."""
         return []
 
     def name_holders(self, buffers):
-        """One line of text per buffer, with its holders."""
+        """Returns one line of text per buffer, with its holders."""
         return [f"{b.nbytes:,} bytes" for b in buffers]
 
     def start_device(self, device):
@@ -72,7 +72,7 @@ def register_probe(new):
 
 
 def pool_of(device):
-    """The pool of a device; starts the device on first use."""
+    """Returns the pool of a device, and starts the device at its first use."""
     if not isinstance(device, str):
         raise ArgumentTypeError("wanted the name of a device, such as 'cpu'", short(device))
     if device not in pools:

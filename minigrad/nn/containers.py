@@ -68,7 +68,7 @@ class Sequential(_Listed):
         self._set(modules)
 
     def forward(self, x):
-        """The last module's output."""
+        """Returns the output of the last module."""
         for name in self._members:
             x = getattr(self, name)(x)
         return x
@@ -148,15 +148,15 @@ class ModuleDict(Module):
         return iter(tuple(self._members))
 
     def keys(self):
-        """The names in order."""
+        """Returns the names in order."""
         return tuple(self._members)
 
     def values(self):
-        """The modules in order."""
+        """Returns the modules in order."""
         return tuple(self.children())
 
     def items(self):
-        """(name, module) in order."""
+        """Returns (name, module) in order."""
         return tuple(self.named_children())
 
     def update(self, modules):

@@ -62,7 +62,7 @@ class _View:
         return self.__dict__["_source"] if mode else self
 
     def valid(self):
-        """The view itself."""
+        """Returns the view itself."""
         return self
 
     def requires_grad_(self, value=True):
@@ -80,7 +80,7 @@ class _View:
         )
 
     def clone(self):
-        """A frozen copy of the model."""
+        """Returns a frozen copy of the model."""
         return self.__dict__["_source"].clone()
 
 

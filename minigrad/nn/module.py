@@ -187,7 +187,7 @@ class Module(Registry):
         return state.load_state_dict(self, values, flag("load_state_dict", "strict", strict))
 
     def valid(self):
-        """A live view for evaluation: same values, same parameter ids; calling it records nothing.
+        """Returns a live view for evaluation: same values and ids; calling it records nothing.
 
         The view switches dropout off and uses running statistics; the model itself keeps its mode
         and its frozen layers. `view.train()` returns the model.
@@ -195,12 +195,12 @@ class Module(Registry):
         return copies.view(self)
 
     def clone(self):
-        """A frozen copy in evaluation mode: its parameters have the same ids but separate values.
+        """Returns a frozen copy in evaluation mode, whose parameters have the same ids.
 
-        Memory is copied at the first write to either (copy-on-write). The copy takes no gradients
-        but may be written: `for t, p in zip(copy.parameters(), model.parameters()): t.copy_(p)`
-        under `mg.no_grad()`, or `load_state_dict`. For a second model to train, use
-        copy.deepcopy(model).
+        The values are separate: the first write to either copies the memory (copy-on-write). The
+        copy takes no gradients, but you may write to it: `for t, p in zip(copy.parameters(),
+        model.parameters()): t.copy_(p)` under `mg.no_grad()`, or `load_state_dict`. For a second
+        model to train, use copy.deepcopy(model).
         """
         return copies.clone(self)
 
@@ -220,7 +220,7 @@ class Module(Registry):
     # -- looking -------------------------------------------------------------------------------
 
     def extra_repr(self):
-        """The text that `repr` shows between the parentheses."""
+        """Returns the text that `repr` shows between the parentheses."""
         return ""
 
     def __repr__(self):

@@ -248,7 +248,7 @@ def _cheapest(terms, result, sizes):
 
 
 def outer(a, b):
-    """The products of all pairs.  (m,), (n,) -> (m, n).
+    """Multiplies all pairs of elements.  (m,), (n,) -> (m, n).
 
     >>> import minigrad as mg
     >>> mg.outer([1, 2], [3, 4]).tolist()

@@ -293,7 +293,7 @@ def _like(name, x):
 
 @named
 def arange(start, stop=None, step=1, dtype=None, device=None):
-    """start, start + step, ... up to but not including stop, like Python's range.  -> (n,)."""
+    """Makes start, start + step, ... up to but not including stop, like range.  -> (n,)."""
     if stop is None:
         start, stop = 0, start
     for value in (start, stop, step):
@@ -318,7 +318,7 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
 
 @named
 def linspace(start, stop, count, dtype=float32, device=None):
-    """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
+    """Makes count evenly spaced numbers from start to stop, both included.  -> (count,)."""
     start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
     dtype = float32 if dtype is None else dtype
     for end in (start, stop):
@@ -330,7 +330,7 @@ def linspace(start, stop, count, dtype=float32, device=None):
 
 @named
 def eye(n, dtype=float32, device=None):
-    """The identity matrix.  -> (n, n)."""
+    """Makes the identity matrix.  int -> (n, n)."""
     n, dtype = count_of("eye", n), float32 if dtype is None else dtype
     values = made("eye", lambda: np.eye(n))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))

@@ -136,7 +136,7 @@ class GradManager:
         return self
 
     def __deepcopy__(self, memo):
-        """A manager of copies of its parameters: copy.deepcopy((model, manager)) copies both."""
+        """Returns a manager of copies: copy.deepcopy((model, manager)) copies both together."""
         if self._span is not None:
             raise GradientError(
                 "copy.deepcopy: this GradManager is recording", fix="copy it outside `with gm:`"

@@ -141,7 +141,7 @@ class Variable(Flows):
         return self.array.device
 
     def data_ptr(self):
-        """The address of the first element."""
+        """Returns the address of the first element."""
         seams.effects.read(self.array)
         return self.array.address
 

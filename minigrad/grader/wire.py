@@ -29,9 +29,8 @@ MAX_JSON_BYTES = 4 * 2**20
 MAX_ARRAY_BYTES = 16 * 2**20
 MAX_ITEMS = 100_000
 MAX_TEXT = 20_000
-MAX_ALIKE = (
-    64  # keys of a dict with one hash; of numbers that people compute, two or three have one
-)
+MAX_ALIKE = 64  # values with one hash; of numbers that people compute, two or three have one
+OWN_HASH = 2**61 - 1  # of ints below it, each has a hash of its own, but for -1 and -2
 PARTS = 16  # of a reply at most
 NUMERIC_KINDS = "biufc"
 
@@ -143,10 +142,37 @@ class _Unpacker:
         self._items = 0
         self.formulas: list[Formula] = []
         self._received: list[Any] = []  # arrays and formulas, by number
+        self._different: set = set()  # values so far
+        self._alike: collections.Counter[int] = collections.Counter()  # of them, by hash
 
     def unpack(self, tree: Any, depth: int = 0) -> Any:
+        value = self._unpack(tree, depth)
+        if not self.trusted:
+            self._count_hash(value)
+        return value
+
+    def _count_hash(self, value: Any) -> None:
+        """Refuse a value whose hash too many others have, such as k * (2**61 - 1).
+
+        In a set or a dict, which a check may make of any list, each of n such costs n steps.
+        """
+        if isinstance(value, str) or (type(value) is int and abs(value) < OWN_HASH):
+            return
+        try:
+            number = hash(value)
+        except TypeError:  # a list, a dict, an array, a tuple that holds one
+            return
+        # The text of a tuple: to compare tuples in tuples takes as many steps as they hold.
+        known = repr(value) if isinstance(value, tuple) else value
+        if known not in self._different:
+            self._alike[number] += 1
+            if self._alike[number] > MAX_ALIKE:
+                raise GarbledError(f"more than {MAX_ALIKE} different values with one hash")
+            self._different.add(known)
+
+    def _unpack(self, tree: Any, depth: int) -> Any:
         self._items += 1
-        if depth > 2 * MAX_DEPTH:
+        if depth > MAX_DEPTH + 1:
             raise GarbledError("nested too deep")
         if not self.trusted:
             if self._items > MAX_ITEMS:
@@ -167,7 +193,8 @@ class _Unpacker:
         if "tuple" in tree:
             return tuple(self.unpack(item, depth + 1) for item in tree["tuple"])
         if "dict" in tree:
-            return self._unpack_dict(tree["dict"], depth + 1)
+            pairs = tree["dict"]
+            return {self.unpack(k, depth + 1): self.unpack(v, depth + 1) for k, v in pairs}
         if "formula" in tree and self.trusted:
             self.formulas.append(Formula(str(tree["formula"])))
             self._received.append(self.formulas[-1])
@@ -175,19 +202,6 @@ class _Unpacker:
         if "other" in tree:
             return Other(str(tree["other"])[:80], str(tree.get("text", ""))[:200])
         raise GarbledError("unknown kind of value")
-
-    def _unpack_dict(self, pairs: list, depth: int) -> dict:
-        """Return a dict. Of n keys with one hash, such as k * (2**61 - 1), each costs n steps."""
-        values: dict = {}
-        alike: collections.Counter[int] = collections.Counter()
-        for tree, item in pairs:
-            key = self.unpack(tree, depth)
-            if key not in values:
-                alike[hash(key)] += 1
-                if alike[hash(key)] > MAX_ALIKE:
-                    raise GarbledError(f"more than {MAX_ALIKE} keys of a dict with one hash")
-            values[key] = self.unpack(item, depth)
-        return values
 
     def _unpack_array(self, tree: dict) -> Any:
         dtype = np.dtype(str(tree["dtype"]))

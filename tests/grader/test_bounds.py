@@ -1,6 +1,7 @@
 """No reply costs the grader more than a moment, and none ends the run, whatever its form."""
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,6 +79,17 @@ def test_arrays_arrive_while_their_bytes_together_are_few_enough():
     assert isinstance(third, Other)
 
 
+@pytest.mark.parametrize("around", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}])
+def test_what_is_nested_arrives_as_deep_as_it_may(around):
+    value = 1
+    for _ in range(wire.MAX_DEPTH):
+        value = around(value)
+    assert as_if_received(value) == value
+    for _ in range(5):
+        value = around(value)
+    assert "nested too deep" in str(as_if_received(value))
+
+
 def test_a_list_whose_class_lies_about_its_length_is_counted():
     class Short(list):
         def __len__(self):
@@ -99,6 +111,8 @@ def test_a_list_whose_class_lies_about_its_length_is_counted():
         b"9" * 10**5,
         json.dumps({"dict": [[k * PRIME, None] for k in range(10_000)]}).encode(),
         json.dumps({"dict": [[{"tuple": [k * PRIME]}, None] for k in range(10_000)]}).encode(),
+        json.dumps([k * PRIME for k in range(10_000)]).encode(),
+        json.dumps([[{"tuple": [0, k * PRIME]}] for k in range(10_000)]).encode(),
         b'{"tuple": 3}',
         b'{"dict": [1]}',
         b'{"other": [], "text": {}, "again": 5, "array": null}',
@@ -111,6 +125,8 @@ def test_a_list_whose_class_lies_about_its_length_is_counted():
         "digits",
         "hash",
         "hash of tuples",
+        "hash in a list",
+        "hash of tuples in lists",
         "tuple",
         "dict",
         "array",
@@ -137,6 +153,25 @@ def test_a_forged_reply_is_garbled(text):
 def test_a_dict_that_somebody_computes_arrives(keys):
     values = dict.fromkeys(keys, 1)
     assert as_if_received(values) == values
+
+
+def test_a_list_that_somebody_computes_arrives():
+    values = [0, -1, -2, 0.0, True, None, "x", *([PRIME] * 500), (), (1, [2]), [(1, 2)] * 500]
+    values += [float(k) for k in range(-2_000, 2_000)] + [2.0**k for k in range(-1074, 1024)]
+    assert as_if_received(values) == values
+
+
+def test_tuples_in_tuples_of_one_hash_are_refused_in_a_moment():
+    tree: list = []
+    for k in range(3_000):
+        one = k * PRIME
+        for _ in range(20):
+            one = {"tuple": [one]}
+        tree.append(one)
+    started = time.process_time()
+    with pytest.raises(GarbledError, match="64 different values with one hash"):
+        decode(json.dumps(tree).encode(), b"")
+    assert time.process_time() - started < 5.0
 
 
 def test_things_that_look_alike_are_one_key():

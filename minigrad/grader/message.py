@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -153,15 +153,26 @@ def show(value: Any, digits: int = 6, *, bare: bool = False, dtype: bool = False
         return f"{text} shape {value.shape} {value.dtype}{view}"
     if isinstance(value, tuple):
         comma = "," if len(value) == 1 else ""
-        return "(" + ", ".join(show(item, digits) for item in value) + f"{comma})"
+        return f"({_joined(show(item, digits) for item in value)}{comma})"
     if isinstance(value, list):
-        return "[" + ", ".join(show(item, digits) for item in value) + "]"
+        return f"[{_joined(show(item, digits) for item in value)}]"
     if isinstance(value, dict) and value:
         items = (f"{show(k)}: {show(v, digits, bare=bare, dtype=dtype)}" for k, v in value.items())
-        return "{" + ", ".join(items) + "}"
+        return f"{{{_joined(items)}}}"
     if isinstance(value, str):
         return repr(value) if len(value) <= 80 else repr(value[:77]) + "…"
     return repr(value)[:120]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Return texts with commas between them, as far as a message has room; the rest is not made."""
+    parts, n_characters = [], 0
+    for text in texts:
+        parts.append(text)
+        n_characters += len(text) + 2
+        if n_characters > LONGEST:
+            return ", ".join([*parts, "…"])
+    return ", ".join(parts)
 
 
 def show_both(expected: Any, got: Any) -> tuple[str, str]:

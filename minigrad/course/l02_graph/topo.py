@@ -107,7 +107,8 @@ def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], want
     """Fail unless the list has exactly these nodes: lengths first, then which."""
     got = f"{len(found)} in the list: {names(graph, found)}" if found else "an empty list"
     twice = sorted({k for k in found if found.count(k) > 1}) if len(found) < 1000 else []
-    missing = [k for k in right if k not in set(found)]
+    met = set(found)
+    missing = [k for k in right if k not in met]
     if twice:
         t.fail(
             "twice",

@@ -45,8 +45,11 @@ def command(folder: str, readable: Iterable[str]) -> list[str]:
         line += ["--ro-bind-try", path, path]
     for name in HIDDEN:
         line += ["--tmpfs", str(PACKAGE / name)]
-    line += ["--ro-bind", str(OBJECTS), str(OBJECTS)]
-    return [*line, "--bind", folder, folder, "--chdir", folder, "--"]
+    line += ["--ro-bind", str(OBJECTS), str(OBJECTS), "--bind", folder, folder]
+    # What else bubblewrap makes lies in the machine's memory, of which it bounds no use.
+    for path in ["/dev", "/tmp", *(str(PACKAGE / name) for name in HIDDEN), "/"]:
+        line += ["--remount-ro", path]
+    return [*line, "--chdir", folder, "--"]
 
 
 def hindrance(**user: Any) -> str | None:

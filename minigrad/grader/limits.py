@@ -11,6 +11,9 @@ class Limits:
 
     `compile_seconds` and `total_seconds` are for all calls of an exercise together.
     `processes` counts all processes of the worker's user, so it needs a user of its own.
+    `file_bytes` holds for each file. What all files of a worker take is measured by the parent
+    while it runs (`disk.py`): `folder_bytes` and `folder_files`. What it removed and still has open
+    or mapped is not found there: `open_files` and `memory_bytes` bound that.
     """
 
     load_seconds: float = 20.0
@@ -20,6 +23,9 @@ class Limits:
     cpu_seconds: int = 20
     memory_bytes: int = 2 * 2**30
     file_bytes: int = 2**20
+    folder_bytes: int = 64 * 2**20
+    folder_files: int = 500
+    open_files: int = 128
     processes: int | None = None
 
 
@@ -28,13 +34,14 @@ def apply(limits: Limits) -> list[str]:
     try:
         import resource
     except ImportError:  # Windows: only the parent's clock limits a worker
-        return ["cpu", "memory", "file size"]
+        return ["cpu", "memory", "file size", "open files"]
     missing = []
     hard_cpu = int(limits.cpu_seconds + limits.compile_seconds)
     wanted = [
         ("cpu", "RLIMIT_CPU", limits.cpu_seconds, hard_cpu),
         ("memory", "RLIMIT_AS", limits.memory_bytes, limits.memory_bytes),
         ("file size", "RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
+        ("open files", "RLIMIT_NOFILE", limits.open_files, limits.open_files),
         ("core file", "RLIMIT_CORE", 0, 0),
     ]
     if limits.processes is not None:

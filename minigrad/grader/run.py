@@ -36,6 +36,7 @@ ENDED = {
     "compile_time": "Is a loop unrolled, or a type different at each call?",
     "exit": "Return a value instead of leaving: the caller goes on.",
     "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
+    "files": "What is written there, and who reads it?",
     "garbled": "Leave file descriptors alone: answers are what functions return.",
     "unreadable": "Is what you return of the kind that the docstring says? If so, the check is at "
     "fault: please report it with this text.",

@@ -15,12 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from minigrad.grader.disk import excess
 from minigrad.grader.launcher import GraderError, Server, clean_environment, no_call, remove
 from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError
 
 MAX_PRINTED = 2000
 PATIENCE, STARVED = 3, 20
+LOOK_SECONDS = 0.05  # between two looks at what a worker's folder holds
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
@@ -92,6 +94,8 @@ class Worker:
         self._process: subprocess.Popen | None = None
         self._status: int | None = None
         self._timed_out = ""
+        self._too_much = ""  # in its folder
+        self._closed = threading.Event()
         try:
             self.channel = self._fork() if server.fork else self._spawn()
         except BaseException:
@@ -110,6 +114,7 @@ class Worker:
             "walled": server.walled,
             "closed": list(closed),
         }
+        threading.Thread(target=self._look, daemon=True).start()
         try:
             opened = self._ask(first, self.limits.load_seconds).content
             if "fault" in opened:
@@ -221,7 +226,7 @@ class Worker:
             self.close()
             raise Ended("garbled", f"its reply is not a value: {error}") from None
         except (EOFError, OSError):
-            self._end(died=not self._timed_out)
+            self._end(died=not (self._timed_out or self._too_much))
             self.close()
             raise Ended(*self._why(seconds)) from None
         finally:
@@ -230,6 +235,8 @@ class Worker:
 
     def _why(self, seconds: float) -> tuple[str, str]:
         status = self._status
+        if self._too_much:
+            return "files", self._too_much
         if self._timed_out == "compile":
             limit = self.limits.compile_seconds
             return "compile_time", f"Numba was still compiling after {limit:g} s"
@@ -246,6 +253,16 @@ class Worker:
     def _time_is_up(self, kind: str) -> None:
         self._timed_out = kind
         self._end()
+
+    def _look(self) -> None:
+        """End the worker once its folder, or all that a jail can write, holds too much."""
+        folder = self._server.folder if self._server.jailed else self._folder
+        while not self._closed.wait(LOOK_SECONDS):
+            found = excess(folder, self.limits.folder_bytes, self.limits.folder_files)
+            if found and not self._closed.is_set():
+                self._too_much = found
+                self._end()
+                return
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time that the worker has used, None where that is not known."""
@@ -297,6 +314,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process and everything it started; a second call does nothing."""
+        self._closed.set()
         self._end()
         self.channel.close()
         if not self._output.closed:

@@ -24,7 +24,7 @@ from minigrad.grader.rights import NO_NEW_PRIVS, check, keep_reading
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # alike on all machines
 SECCOMP, FILTER, ALL_THREADS = (317, 277), 1, 1
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8  # Landlock's rights: bits, of which later kernels know more
-TRUNCATE, IOCTL = 1 << 14, 1 << 15
+REFER, TRUNCATE, IOCTL = 1 << 13, 1 << 14, 1 << 15
 RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # how many bits it knows; later ones 16
 REFUSED, ALLOWED, NOT_THERE = 0x00050000 | 1, 0x7FFF0000, 0x00050000 | 38  # EPERM, -, ENOSYS
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_*
@@ -103,7 +103,8 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
     """
     rules = [(path, LIST) for path in listed]
     rules += [(path, EXECUTE | READ | LIST) for path in readable]
-    rules += [(path, ~EXECUTE) for path in writable]
+    # No file moves from folder to folder: who counts what is there would miss it (disk.py).
+    rules += [(path, ~(EXECUTE | REFER)) for path in writable]
     walls: list[tuple[str, Callable[[Any], None]]] = [
         ("other files", lambda libc: _close_files(libc, rules)),
         ("processes, signals and the network", _close_calls),

@@ -98,6 +98,17 @@ ATTACKS: dict[str, Attack] = {
         "killed|memory|time|recursion",
         limit="memory",
     ),
+    "many files": Attack(
+        body(
+            "for k in range(10**6):",
+            "    with open(f'{k}', 'wb') as file:",
+            "        file.write(bytes(2**20))",
+        ),
+        "files",
+    ),
+    "many empty files": Attack(
+        body("for k in range(10**7):", "    open(f'{k}', 'wb').close()"), "files"
+    ),
     # ---- leaving, lying, forging --------------------------------------------------------------
     "os._exit(0)": Attack(body("import os", "os._exit(0)"), "exit"),
     "os._exit(0) at import": Attack(at_import("import os\nos._exit(0)\n"), "exit"),
@@ -396,6 +407,7 @@ TOLD = {
     "closed": "this is closed while an exercise is graded",
     "exit": "the process ended itself",
     "garbled": "the process answered with something else than a value",
+    "files": "too much was written",
     "import": "this import is closed here",
     "imports_minigrad": "minigrad is not to be used here",
     "input": "input() cannot be used here",

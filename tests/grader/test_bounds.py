@@ -1,6 +1,7 @@
 """No reply costs the grader more than a moment, and none ends the run, whatever its form."""
 
 import json
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,13 +10,13 @@ import numpy as np
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import run, tester, wire
+from minigrad.grader import disk, run, tester, wire
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.launcher import GraderError
 from minigrad.grader.limits import Limits
 from minigrad.grader.run import Submission, WorkerRunner, grade_exercise, hold_back, run_check
-from minigrad.grader.sandbox import Reply
+from minigrad.grader.sandbox import Ended, Reply, Worker
 from minigrad.grader.wire import (
     HEADER,
     GarbledError,
@@ -314,6 +315,90 @@ def test_all_calls_of_an_exercise_share_one_budget(server, monkeypatch):
     assert not result.passed
     assert message_key(result) == "time"
     assert "all calls together took more than 2 s" in result.first_failure.message.got
+
+
+# ---- what a worker writes ------------------------------------------------------------------------
+
+HIDES = {
+    "in a folder of which no name can be read": "os.mkdir('a', 0o300)\nwhile True: fill('a')",
+    "in folders in each other": "while True:\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)",
+    "in a folder that gets other names": (
+        "os.mkdir('a')\n"
+        "def move():\n"
+        "    while True:\n"
+        "        os.rename('a', 'b')\n"
+        "        os.rename('b', 'a')\n"
+        "threading.Thread(target=move, daemon=True).start()\n"
+        "while True: fill('a')"
+    ),
+    "between calls": (
+        "def later():\n    while True: fill('.')\n"
+        "threading.Thread(target=later, daemon=True).start()\n"
+    ),
+}
+WRITES = """
+import contextlib, itertools, os, threading, time
+names = itertools.count()
+def fill(folder):
+    with contextlib.suppress(OSError):
+        with open(f'{folder}/{next(names)}', 'wb') as file:
+            file.write(bytes(2**20))
+def write():
+    exec(TEXT, globals())
+def f():
+    while True: time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("name", HIDES)
+def test_files_that_are_hidden_are_found(name, server):
+    source = f"TEXT = {HIDES[name]!r}\n{WRITES}"
+
+    def write():
+        worker.call("write", [])
+        worker.call("f", [])
+
+    with Worker(server, source, "x.py") as worker, pytest.raises(Ended) as ended:
+        write()
+    assert ended.value.key == "files"
+
+
+def test_a_few_files_are_no_excess(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for k in range(5):
+        (tmp_path / "a" / f"{k}").write_bytes(bytes(10_000))
+    assert disk.excess(str(tmp_path), 100_000, 7) == ""
+    assert "more than 6 files and folders" in disk.excess(str(tmp_path), 100_000, 6)
+    assert "more than 40,000 bytes" in disk.excess(str(tmp_path), 40_000, 7)
+
+
+def test_a_file_with_gaps_takes_what_lies_on_the_disk(tmp_path):
+    with open(tmp_path / "gap", "wb") as file:
+        file.truncate(10**9)
+    if not hasattr(os.stat_result, "st_blocks") or (tmp_path / "gap").stat().st_blocks:
+        pytest.skip("files have no gaps here")
+    assert disk.excess(str(tmp_path), 100_000, 7) == ""
+
+
+def test_a_folder_that_always_vanishes_is_too_much(tmp_path):
+    assert "moved its folders" in disk.excess(str(tmp_path / "gone"), 100, 7)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits of the system's")
+def test_what_is_removed_and_still_open_has_a_bound(server):
+    source = (
+        "import os\n\n\n"
+        "def f():\n"
+        "    kept = []\n"
+        "    try:\n"
+        "        while True:\n"
+        "            kept.append(open('x', 'w'))\n"
+        "            os.unlink('x')\n"
+        "    except OSError:\n"
+        "        return len(kept)\n"
+    )
+    with Worker(server, source, "x.py") as worker:
+        assert 0 < worker.call("f", []).content["ok"] < Limits().open_files
 
 
 def test_a_very_long_file_is_one_part():

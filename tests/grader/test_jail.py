@@ -99,6 +99,25 @@ def test_what_a_file_sees_in_a_jail(jailed, tmp_path):
 
 
 @needs_bwrap
+def test_a_jail_has_one_place_to_write(jailed):
+    source = (
+        "import os\n\n\n"
+        "def write(paths):\n"
+        "    done = []\n"
+        "    for path in paths:\n"
+        "        try:\n"
+        "            os.close(os.open(os.path.join(path, 'new'), os.O_CREAT | os.O_WRONLY))\n"
+        "            done.append(path)\n"
+        "        except OSError:\n            pass\n"
+        "    return done\n"
+    )
+    hidden = [str(jail.PACKAGE / name) for name in jail.HIDDEN]
+    paths = [".", "/", "/tmp", "/dev", "/dev/shm", "/proc", "/etc", *hidden]
+    with Worker(jailed, source, "x.py") as worker:
+        assert worker.call("write", [paths]).content["ok"] == ["."]
+
+
+@needs_bwrap
 def test_an_endless_loop_in_a_jail_ends_in_its_time(jailed):
     limits = Limits(load_seconds=10.0, call_seconds=0.5)
     with (

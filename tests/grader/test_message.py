@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import Message, show, show_call, show_typed
+from minigrad.grader.message import LONGEST, Message, show, show_call, show_typed
 from minigrad.grader.wire import Other
 
 LONG = "word " * 200
@@ -67,3 +67,20 @@ def test_show_call_spells_out_every_formula():
 def test_show_call_has_names_for_many_formulas():
     text = show_call("chain", [[Formula("x")] * 30])
     assert text.count("(x) = x") == 30
+
+
+def test_a_long_list_is_shown_as_far_as_a_message_has_room():
+    class Counted(dict):
+        shown = 0
+
+        def items(self):
+            for k in range(10**6):
+                Counted.shown += 1
+                yield k, k
+
+    for value in (list(range(10**6)), (0.5,) * 10**6, [[[k] * 100] * 100 for k in range(100)]):
+        assert len(show(value)) < 2 * LONGEST
+        assert "…" in show(value)
+    assert len(show(Counted(a=1))) < 2 * LONGEST
+    assert Counted.shown < LONGEST
+    assert show([*range(20)]) == str([*range(20)])

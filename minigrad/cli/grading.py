@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.csv, options.json, options.gradescope):
         if path and path != "-" and not Path(path).resolve().parent.is_dir():
             raise CourseError(f"there is no folder to write {path} into")
+    if not options.minutes > 0:
+        raise CourseError(f"--minutes is {options.minutes:g}; a submission needs more than none")
     user = user_of_files(jailed=bool(options.jail), unsafe=options.unsafe)
     if options.jail:
         can_be_jailed(user)
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
                 if server.jailed:  # what one file does inside ends with it
                     following = server.another()
                     following.start()  # while this one is graded
-                row, server = grade_one(one, book, server)
+                row, server = grade_one(one, book, server, 60 * options.minutes)
                 if server.jailed:
                     server.close()
                     server = following
@@ -127,8 +129,13 @@ def compile_kernels(stems: list[str]) -> bool:
     return found
 
 
-def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Server]:
-    """Return the row of one submission, and the server for the next: a fresh one after a fault."""
+def grade_one(
+    handed: Handed, book: Gradebook, server: Server, seconds: float
+) -> tuple[Row, Server]:
+    """Return the row of one submission, and the server for the next: a fresh one after a fault.
+
+    `seconds` are for all files of the submission, checks included; what is left then earns nothing.
+    """
     row = Row(handed.name, notes=list(handed.notes), fault=handed.fault)
     if row.fault:
         return row, server
@@ -140,7 +147,12 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
             continue
         try:
             row.results[stem] = grade(
-                server, load_lesson(stem), path, seed=book.seed, within=handed.within[stem]
+                server,
+                load_lesson(stem),
+                path,
+                seed=book.seed,
+                within=handed.within[stem],
+                until=started + seconds,
             )
             row.notes += reasons(f"{stem}.py", row.results[stem])
         except Exception as error:  # the other submissions are graded all the same
@@ -166,7 +178,9 @@ def reasons(file: str, result: Result) -> list[str]:
         said = message.got.partition("\n")[0]
         if line and f"line {line[1]} " not in said:
             said += f" (line {line[1]})"
-        if not exercise.loaded:
+        if message.key == "budget":
+            found.setdefault(f"{file}: no time was left for ", []).append(name)
+        elif not exercise.loaded:
             found.setdefault(f"{file} does not load: {said}", [])
         elif message.key == "missing":
             found.setdefault(f"{file} does not define ", []).append(name)

@@ -160,6 +160,13 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: those found)")
     command.add_argument("--seed", type=int, help="the seed of an earlier run")
     command.add_argument(
+        "--minutes",
+        type=float,
+        default=20.0,
+        metavar="N",
+        help="the longest time for one submission (default: 20)",
+    )
+    command.add_argument(
         "--jail",
         choices=("bwrap",),
         help="run each file in bubblewrap (Linux), besides the walls that it has in any case",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import secrets
 import time
@@ -19,7 +20,7 @@ from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message, begins
 from minigrad.grader.reading import MAX_PARSED, UnreadableError, is_definition, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
-from minigrad.grader.sandbox import Ended, Spent, Worker
+from minigrad.grader.sandbox import OVER, Ended, Spent, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
 from minigrad.grader.tester import KEPT, Runner, Survey, Tester
 from minigrad.grader.translate import explain_raised
@@ -36,6 +37,7 @@ ENDED = {
     "compile_time": "Is a loop unrolled, or a type different at each call?",
     "exit": "Return a value instead of leaving: the caller goes on.",
     "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
+    "budget": "This exercise, or those before it, took it all. Which of them loops for ever?",
     "files": "What is written there, and who reads it?",
     "garbled": "Leave file descriptors alone: answers are what functions return.",
     "unreadable": "Is what you return of the kind that the docstring says? If so, the check is at "
@@ -55,7 +57,10 @@ def secret_seed() -> int:
 
 @dataclass
 class Submission:
-    """A learner's file, read once; it is graded, hashed and shown from this copy."""
+    """A learner's file, read once; it is graded, hashed and shown from this copy.
+
+    `until`, a time of `time.monotonic`, ends all that it is graded with.
+    """
 
     path: Path
     source: str
@@ -63,14 +68,18 @@ class Submission:
     # would wait as long for the same.
     endless: dict[str, Message] = field(default_factory=dict)
     unreadable: UnreadableError | None = None
+    until: float = math.inf
 
     @classmethod
-    def read(cls, path: Path, within: Path | None = None) -> Submission:
+    def read(
+        cls, path: Path, within: Path | None = None, *, until: float = math.inf
+    ) -> Submission:
         """Read the file; `within` is that of `read_source`."""
         try:
-            return cls(path, read_source(path, within))
+            return cls(path, read_source(path, within), until=until)
         except UnreadableError as error:
-            return cls(path, f"raise SyntaxError({str(error)!r})\n", unreadable=error)
+            source = f"raise SyntaxError({str(error)!r})\n"
+            return cls(path, source, unreadable=error, until=until)
 
     @property
     def shown(self) -> str:
@@ -103,7 +112,7 @@ class WorkerRunner:
         self.worker: Worker | None = None
         self.n_calls = 0  # of the worker
         self.n_ended = 0
-        self.spent = Spent()
+        self.spent = Spent(until=submission.until)
         self.compile_seconds = 0.0
         self.limits_missing: list[str] = []
         self.driven = False
@@ -268,7 +277,7 @@ def grade_exercise(
     started = time.perf_counter()
     try:
         blocked = _load(runner, exercise)
-        result.loaded = blocked is None or blocked.key == "missing"
+        result.loaded = blocked is None or blocked.key in ("missing", "budget")
         for check in exercise.checks:
             if blocked is not None:
                 outcome = CheckResult(check.name, check.summary, check.points, "not_run")
@@ -299,6 +308,8 @@ def grade_exercise(
 def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
     """Start the worker; return one message for all checks if the file cannot be graded."""
     shown, endless = runner.submission.shown, runner.submission.endless
+    if time.monotonic() >= runner.submission.until:
+        return _ended_message(Ended("budget", OVER), f"grading {exercise.id}", shown)
     if exercise.needs in endless:
         return endless[exercise.needs]
     given = f"loading {shown}"
@@ -448,13 +459,15 @@ def grade(
     names: list[str] | None = None,
     seed: int | None = None,
     within: Path | None = None,
+    until: float = math.inf,
     around: Callable[[Exercise], AbstractContextManager] = contextlib.nullcontext,
 ) -> Result:
     """Grade a lesson's file, all its exercises or those named.
 
-    `within` is that of `read_source`. `around(exercise)` is entered while an exercise is graded.
+    `within` is that of `read_source`, `until` that of `Submission`. `around(exercise)` is entered
+    while an exercise is graded.
     """
-    submission = Submission.read(path, within)
+    submission = Submission.read(path, within, until=until)
     result = Result(new_seed() if seed is None else seed)
     result.file_hashes[path.stem] = file_hash(submission.source)
     for name, exercise in lesson.exercises.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ from minigrad.grader.wire import Channel, GarbledError
 
 MAX_PRINTED = 2000
 PATIENCE, STARVED = 3, 20
+OVER = "the time for all files of this submission is over"
 LOOK_SECONDS = 0.05  # between two looks at what a worker's folder holds
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -44,10 +46,14 @@ class Reply:
 
 @dataclass
 class Spent:
-    """Seconds that the workers of an exercise have had in all, and those of Numba among them."""
+    """Seconds that the workers of an exercise have had in all, and those of Numba among them.
+
+    `until`, a time of `time.monotonic`, ends them in any case.
+    """
 
     seconds: float = 0.0
     compile_seconds: float = 0.0
+    until: float = math.inf
 
 
 class Worker:
@@ -190,9 +196,10 @@ class Worker:
     def _ask(self, request: dict | None, seconds: float) -> Reply:
         """Send a request (None: the reply comes without one) and wait for the reply."""
         spent, limits = self.spent, self.limits
+        at_most = spent.until - time.monotonic()
         left = {
-            "time": min(seconds, limits.total_seconds - spent.seconds),
-            "compile": limits.compile_seconds - spent.compile_seconds,
+            "time": min(seconds, limits.total_seconds - spent.seconds, at_most),
+            "compile": min(limits.compile_seconds - spent.compile_seconds, at_most),
         }
         before, doing = spent.compile_seconds, "time"
         watch = _Watch(self)
@@ -237,6 +244,8 @@ class Worker:
         status = self._status
         if self._too_much:
             return "files", self._too_much
+        if time.monotonic() >= self.spent.until:
+            return "budget", OVER
         if self._timed_out == "compile":
             limit = self.limits.compile_seconds
             return "compile_time", f"Numba was still compiling after {limit:g} s"

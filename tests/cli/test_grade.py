@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -157,6 +158,27 @@ def test_fault_of_the_grader_is_no_zero_and_the_rest_is_graded(
     assert "NOT GRADED" in capsys.readouterr().out
     assert not (tmp_path / "scope" / "anna.json").exists()
     assert (tmp_path / "scope" / "jan_12345.json").exists()
+
+
+def test_a_submission_has_so_many_minutes_and_the_next_one_has_its_own(tmp_path, capsys):
+    for name, text in (("eve", f"import time\ntime.sleep(4)\n{SOLUTION}"), ("zoe", SOLUTION)):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "00_start.py").write_text(text)
+    options = ["--minutes", "0.1", "--csv", str(tmp_path / "grades.csv")]
+    assert main(["grade", "--unsafe", str(tmp_path / "in"), *options]) == 1
+    found = rows(tmp_path)
+    assert found["zoe"]["points"] == "12"
+    assert (found["eve"]["status"], found["eve"]["00.slope"]) == ("graded", "0")
+    assert re.search(r"00_start.py: no time was left for .*slope", found["eve"]["notes"])
+    assert float(found["eve"]["seconds"]) < 20
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+def test_minutes_that_are_none(minutes, tmp_path, capsys):
+    (tmp_path / "in" / "ada").mkdir(parents=True)
+    (tmp_path / "in" / "ada" / "00_start.py").write_text("")
+    assert main(["grade", "--unsafe", f"--minutes={minutes}", str(tmp_path / "in")]) == 2
+    assert "a submission needs more than none" in capsys.readouterr().err
 
 
 def test_interrupted_run_keeps_what_it_has(handed_in, tmp_path, monkeypatch, capsys):

@@ -14,6 +14,7 @@ from minigrad.course.source import Source, installed
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, find_folder, known_stems, load_lesson
 from minigrad.grader.message import counted
+from minigrad.grader.opening import LARGEST_TEXT, read_file
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     for name, text in files.items():
         write_atomically(target / name, text.encode())
     for path in target.glob("[0-9][0-9]_*.html"):  # of an earlier, longer book
-        if path.name not in files and book.GENERATOR in path.read_text(errors="replace"):
+        if path.name not in files and is_a_page(path):
             path.unlink()
     for name in set(book.SCRIPTS) - files.keys():  # of an earlier site
         (target / name).unlink(missing_ok=True)
@@ -63,23 +64,50 @@ def fast_track() -> set[str]:
 
 def refuse_if_foreign(target: Path) -> None:
     """Raise CourseError if the folder holds anything but an earlier book."""
-    index = target / "index.html"
     if target.is_dir() and any(target.iterdir()):
-        is_book = index.is_file() and book.GENERATOR in index.read_text(errors="replace")
-        if not is_book:
+        if not is_a_page(target / "index.html"):
             raise CourseError(f"{target} is not empty and holds no book; name another folder")
     elif target.exists() and not target.is_dir():
         raise CourseError(f"{target} is a file; name a folder")
 
 
+def is_a_page(path: Path) -> bool:
+    """Whether a file is one that `minigrad book` has written."""
+    try:
+        return book.GENERATOR.encode() in read_file(path, LARGEST_TEXT)
+    except OSError:
+        return False
+
+
 def own_notebooks(root: Path) -> dict[str, str]:
     """Return the learner's own notebooks; in a clone, those that `minigrad lab` opened."""
     return {
-        path.stem: path.read_text(encoding="utf-8")
+        path.stem: own_text(path)
         for place in ("lessons", "work")
         for path in sorted((root / place).glob("*.ipynb"))
         if path.stem in known_stems()
     }
+
+
+def own_content(path: Path) -> bytes:
+    """Return what a learner's file holds; raise CourseError if it cannot be read."""
+    try:
+        return read_file(path, LARGEST_TEXT)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CourseError(
+            f"{path} cannot be read: {why}; put a file in its place, or leave --mine out"
+        ) from None
+
+
+def own_text(path: Path) -> str:
+    """Return the text of a learner's notebook; raise CourseError if it has none."""
+    try:
+        return own_content(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise CourseError(
+            f"{path} is not UTF-8 text; save it as that, or leave --mine out"
+        ) from None
 
 
 def write_course(folder: Path, source: Source, mine: Path | None) -> None:
@@ -88,8 +116,8 @@ def write_course(folder: Path, source: Source, mine: Path | None) -> None:
     (folder / "exercises").mkdir()
     for stem, stub in source.stubs().items():
         path = source.solution(stem)
-        own = mine / "exercises" / f"{stem}.py" if mine else None
-        if own is not None and own.is_file():
-            path = own
         content = path.read_bytes() if path else stub.encode()
+        own = mine / "exercises" / f"{stem}.py" if mine else None
+        if own is not None and own.exists():
+            content = own_content(own)
         (folder / "exercises" / f"{stem}.py").write_bytes(content)

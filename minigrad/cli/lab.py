@@ -24,6 +24,7 @@ from minigrad.course.copies import as_it_came, remember
 from minigrad.course.source import Source, is_checkout
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, find_stem
+from minigrad.grader.opening import read_text
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {
@@ -111,7 +112,7 @@ def layout(folder: CourseFolder, place: str, stem: str | None) -> dict:
 def live_cell(path: Path) -> int | None:
     """Return which of a notebook's cells shows the live card, None if none does."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        found = json.loads(read_text(path))["cells"]
         tags = [cell["metadata"].get("tags", ()) for cell in found]
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -13,6 +13,7 @@ from minigrad.course.source import installed, is_checkout
 from minigrad.grader.atomic import is_leftover, place
 from minigrad.grader.folder import CourseError, CourseFolder
 from minigrad.grader.message import counted
+from minigrad.grader.opening import read_file
 
 README = """\
 # Your minigrad course
@@ -104,4 +105,10 @@ def _is_foreign(path: Path, root: Path, files: dict[str, str]) -> bool:
         inside = f"{path.relative_to(root).as_posix()}/"
         return not any(name.startswith(inside) for name in files)
     text = files.get(path.relative_to(root).as_posix())
-    return text is None or path.is_symlink() or path.read_bytes() != text.encode()
+    if text is None or path.is_symlink():
+        return True
+    content = text.encode()
+    try:
+        return read_file(path, len(content)) != content
+    except OSError:
+        return True

@@ -14,7 +14,7 @@ from pathlib import Path
 from minigrad.course.source import Source, installed
 from minigrad.grader.atomic import free_name, write_atomically
 from minigrad.grader.folder import CourseFolder
-from minigrad.grader.opening import LARGEST_KEPT, read_file
+from minigrad.grader.opening import LARGEST_KEPT, read_file, read_text
 
 
 def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
@@ -45,7 +45,7 @@ def as_it_came(folder: CourseFolder, path: Path) -> str | None:
     A checkout does not keep them: its solutions and lesson sources are at hand.
     """
     try:
-        return _remembered(folder, path).read_text(encoding="utf-8")
+        return read_text(_remembered(folder, path))
     except (OSError, UnicodeDecodeError):
         return None
 

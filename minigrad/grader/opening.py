@@ -11,6 +11,7 @@ import os
 import stat
 from pathlib import Path
 
+LARGEST_TEXT = 2**26  # bytes of a notebook, a page or a stub
 LARGEST_KEPT = 2**30  # bytes of a file that is copied before it is replaced
 SYSTEM = ("/proc/", "/sys/", "/dev/")  # their files are the system's, or a process's
 
@@ -37,6 +38,14 @@ def read_file(path: Path, most: int, *, within: Path | None = None) -> bytes:
     if len(content) > most:
         raise _no_file(path, f"is larger than {most:,} bytes")
     return content
+
+
+def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
+    r"""Return the text of a file in UTF-8, with lines that end in "\n"; see `read_file`.
+
+    Raises UnicodeDecodeError, besides what `read_file` raises.
+    """
+    return read_file(path, most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def open_file(path: Path, flags: int, *, within: Path | None = None) -> int:

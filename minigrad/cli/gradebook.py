@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -122,8 +123,7 @@ class Gradebook:
             cells += f"{'–' if result is None else result.points:>5}"
         total = "?" if row.points is None else row.points
         colour = "passed" if row.points == self.of else "not_run" if row.fault else "failed"
-        name = without_command(row.name)
-        name = name if len(name) <= width else f"{name[: width - 1]}…"
+        name = _short(row.name, width)
         line = f"{name:<{width}}{cells}{style.paint(f'{total:>8}', colour)}{self.of:>5}"
         return f"{line}  {'; '.join(row.remarks)}".rstrip()
 
@@ -147,6 +147,21 @@ class Gradebook:
         if without:
             lines.append(f"this system sets no limit on: {', '.join(sorted(without))}")
         return lines
+
+
+def width_of(names: Sequence[str]) -> int:
+    """Return a width for names: of 32, but where it takes more columns to tell them apart."""
+    widest = max(len(without_command(name)) for name in names) + 1
+    for width in range(min(widest, 32), widest):
+        if len({_short(name, width) for name in names}) == len(names):
+            return width
+    return widest
+
+
+def _short(name: str, width: int) -> str:
+    """Return a name as it stands in a table's column."""
+    name = without_command(name)
+    return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
 # The beginning of a formula: of a cell, or of what a spreadsheet may take for the next one.

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from minigrad.cli import strangers
-from minigrad.cli.gradebook import Gradebook, Row
+from minigrad.cli.gradebook import Gradebook, Row, width_of
 from minigrad.cli.ranges import stems_in
 from minigrad.cli.submissions import Handed, find_submissions
 from minigrad.course.source import installed
@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
         can_be_jailed(user)
     is_closed = bool(options.jail) or user is not None
     style = Style(sys.stderr if options.json == "-" else None)
-    width = min(max(len(one.name) for one in handed) + 1, 32)
+    width = max(width_of([one.name for one in handed]), 11)
     table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
-    print(book.head(max(width, 11)), file=table, flush=True)
+    print(book.head(width), file=table, flush=True)
     keep = not compile_kernels(stems)
     if keep:
         print(COMPILING if is_closed else KEEPING, file=sys.stderr)
@@ -72,7 +72,10 @@ def run(options: argparse.Namespace) -> int:
                     server.close()
                     server = following
                 book.rows.append(row)
-                print(book.line(row, max(width, 11), style), file=table, flush=True)
+                if options.gradescope and len(handed) > 1 and not row.fault:
+                    name, plain = file_name(book), f"{plain_name(row)}.json"
+                    row.notes += [f"its file is {name}, as another is {plain}"] * (name != plain)
+                print(book.line(row, width, style), file=table, flush=True)
                 write(book, options, of_many=len(handed) > 1)
         finally:
             server.close()
@@ -209,12 +212,17 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
         write_atomically(path, content)
 
 
+def plain_name(row: Row) -> str:
+    """Return a row's name as the name of a file."""
+    return re.sub(r"[^\w.-]", "_", row.name)[:60].lstrip(".") or "_"
+
+
 def file_name(book: Gradebook) -> str:
     """Return the last row's file name, which differs from that of every other row."""
     taken: set[str] = set()
     name = ""
     for row in book.rows:
-        plain = re.sub(r"[^\w.-]", "_", row.name)[:60].lstrip(".") or "_"
+        plain = plain_name(row)
         name, number = plain, 1
         while name.casefold() in taken:
             number += 1

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from minigrad.grader.folder import CourseError, known_stems
-from minigrad.grader.message import one_line
 from minigrad.grader.opening import open_file
 from minigrad.grader.reading import LARGEST
 
@@ -19,6 +21,12 @@ FLAT = rf"(?s)(?P<who>.+)[_-]{STEM}(?:{NUMBER})?\.py"  # of two stems, the last:
 AGAIN = rf"{STEM}{NUMBER}\.py"
 PACKED = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".7z", ".rar")
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)  # characters that Python prints, and nobody sees
+CYRILLIC, AS_LATIN = "асеорхуіјѕАВЕКМНОРСТХІЈЅ", "aceopxyijsABEKMHOPCTXIJS"
+GREEK, IN_LATIN = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo"
+LATIN = str.maketrans(CYRILLIC + GREEK, AS_LATIN + IN_LATIN)  # letters that look the same
 DEEPEST = 5  # folders below a submission
 
 
@@ -36,6 +44,16 @@ class Handed:
     within: dict[str, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     fault: str = ""
+
+
+def is_visible(character: str) -> bool:
+    """Whether a character is seen where it stands, and as what it is."""
+    return character.isprintable() and not INVISIBLE.match(character)
+
+
+def is_unmistakable(character: str) -> bool:
+    """Whether a character looks like no other one, in any font."""
+    return character.isascii() and (character.isalnum() or character in "._-")
 
 
 def find_submissions(folder: Path) -> list[Handed]:
@@ -83,8 +101,8 @@ def find_submissions(folder: Path) -> list[Handed]:
         raise CourseError(
             f"{folder} holds no submissions: neither folders nor files named somebody_NN_slug.py"
         )
-    for one in found.values():
-        one.name = printable(one.name)
+    for name, shown in told_apart(found).items():
+        found[name].name = shown
     return [found[name] for name in sorted(found, key=str.casefold)]
 
 
@@ -104,9 +122,41 @@ def is_one_submission(folder: Path) -> bool:
     return not any(search(path, "").files for path in others if not is_foreign(path.name))
 
 
-def printable(name: str) -> str:
-    r"""Return a file's name as one line, with escapes such as `\n` for unprintable characters."""
-    return one_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
+def printable(name: str, is_plain: Callable[[str], bool] = is_visible) -> str:
+    r"""Return a file's name as one line, with its bytes, such as `\x1b`, for what is not plain.
+
+    As a backslash is none, no two names have the same text.
+
+    >>> printable("a\n\x1b[2J"), printable(r"a\x1b")
+    ('a\\n\\x1b[2J', 'a\\x5cx1b')
+    """
+    return "".join(c if is_plain(c) and c != "\\" else _spelled(c) for c in name)
+
+
+def _spelled(character: str) -> str:
+    if character in "\n\r\t":
+        return repr(character)[1:-1]
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+
+
+def told_apart(names: Iterable[str]) -> dict[str, str]:
+    r"""Return how each name is shown: letter by letter if others look the same.
+
+    >>> told_apart(["ada", "ren\xe9", "rene\u0301"])
+    {'ada': 'ada', 'ren\xe9': 'ren\\xc3\\xa9', 'rene\u0301': 'rene\\xcc\\x81'}
+    """
+    looks = {name: _look(name) for name in names}
+    n_alike = Counter(looks.values())
+    return {
+        name: printable(name, is_visible if n_alike[look] == 1 else is_unmistakable)
+        for name, look in looks.items()
+    }
+
+
+def _look(name: str) -> str:
+    """Return what names have in common that look the same, also in a cell of a spreadsheet."""
+    look = unicodedata.normalize("NFKC", printable(name)).translate(LATIN)
+    return " ".join(look.replace("'", "").split())
 
 
 def named_as(form: str, file: str) -> re.Match | None:

@@ -71,9 +71,7 @@ class Submission:
     until: float = math.inf
 
     @classmethod
-    def read(
-        cls, path: Path, within: Path | None = None, *, until: float = math.inf
-    ) -> Submission:
+    def read(cls, path: Path, within: Path | None = None, *, until: float = math.inf) -> Submission:
         """Read the file; `within` is that of `read_source`."""
         try:
             return cls(path, read_source(path, within), until=until)

@@ -1,11 +1,13 @@
 """`grade`: a row a submission, whatever a submission is."""
 
 import csv
+import itertools
 import json
 import os
 import re
 import shutil
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.limits import Limits
 from minigrad.grader.message import without_command
+from minigrad.grader.result import Result
 from minigrad.grader.run import grade
 from minigrad.grader.sandbox import Worker
 
@@ -353,11 +356,70 @@ def test_odd_names_are_rows_of_one_line_each_and_files_of_their_own(tmp_path, mo
     shown = {"new\\nline", "\\x1b[2Jcleared", "not\\xffutf8", "flat\\nname", "größe я 量"}
     assert shown <= {*found}
     lines = capsys.readouterr().out.splitlines()
-    assert sum(line.split()[-3:] == ["12", "12", "12"] for line in lines) == n
+    of_rows = [line.partition("  its file is ")[0].split() for line in lines]
+    assert sum(words[-3:] == ["12", "12", "12"] for words in of_rows) == n
     assert all(line.isprintable() for line in lines)
     assert len(json.loads((tmp_path / "all").read_text())["submissions"]) == n
     assert len([*results.iterdir()]) == n
     assert all(json.loads(path.read_text())["score"] == 12 for path in results.iterdir())
+
+
+ALIKE = [
+    "Rene\u0301",
+    "Ren\xe9",
+    "ada",
+    "\u0430da",
+    "ada ",
+    "a\ufe0fda",
+    "\uff41da",
+    "\x1b[2Jx",
+    "\\x1b[2Jx",
+    "\x9b",
+    os.fsdecode(b"\x9b"),
+    "\\x9b",
+    "=1+1",
+    "'=1+1",
+    "x" * 60 + "1",
+    "x" * 60 + "2",
+    "a b",
+    "a_b",
+]
+
+
+def test_names_that_look_alike_are_told_apart_everywhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    folder, results = tmp_path / "in", tmp_path / "results"
+    try:
+        for name in ALIKE:
+            (folder / name).mkdir(parents=True)
+            (folder / name / "00_start.py").write_text("")
+    except OSError:
+        pytest.skip("this file system knows fewer names")
+    if len([*folder.iterdir()]) < len(ALIKE):
+        pytest.skip("this file system takes some for one")
+    monkeypatch.setattr(grading, "grade", lambda *_, **__: Result(1))
+    options = ["--gradescope", str(results), "--csv", str(tmp_path / "grades.csv"), "--json"]
+    main(["grade", "--unsafe", "--seed", "1", str(folder), *options, str(tmp_path / "all")])
+    lines = capsys.readouterr().out.splitlines()[1 : len(ALIKE) + 1]
+    of_json = [one["name"] for one in json.loads((tmp_path / "all").read_text())["submissions"]]
+    with open(tmp_path / "grades.csv", encoding="utf-8-sig", newline="") as file:
+        of_csv = [row["submission"] for row in csv.DictReader(file)]
+    of_terminal = [re.split(r" +– ? +0 +12| +0 +0 +12", line)[0] for line in lines]
+    for names in (of_json, of_csv, of_terminal):
+        shown = {unicodedata.normalize("NFKC", name).strip() for name in names}
+        assert len(shown) == len(ALIKE), names
+        assert all(name.isprintable() for name in names)
+    assert {"ada", r"\xd0\xb0da", r"ada\x20", r"Rene\xcc\x81", r"Ren\xc3\xa9"} <= {*of_json}
+    assert {r"\x1b[2Jx", r"\x5cx1b[2Jx"} <= {*of_json}
+    assert len({path.name.casefold() for path in results.iterdir()}) == len(ALIKE)
+    assert any("its file is a_b-2.json" in line for line in lines)
+
+
+def test_two_names_are_never_shown_as_one():
+    pieces = [b"a", b"\\", b"x1b", b"\x1b", b"\n", b"n", b"\xff", b"\xc3\xbf", b"y\xcc\x88", b" "]
+    pieces += [b"\xc2\x9b", b"\x9b", b"\xc2", b"'", b"="]
+    names = {os.fsdecode(b"".join(some)) for some in itertools.product(pieces, repeat=3)}
+    assert len({*submissions.told_apart(names).values()}) == len(names)
 
 
 LOOP = "while True:\n    pass\n"

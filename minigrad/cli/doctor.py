@@ -30,7 +30,7 @@ from minigrad.grader.folder import (
     known_stems,
     load_lesson,
 )
-from minigrad.grader.jail import hindrance
+from minigrad.grader.jail import hindrance, root_changes_user
 from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork, other_user
 from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
@@ -227,14 +227,16 @@ def grading() -> Finding:
 
 def jail() -> Finding:
     """Whose rights `grade` gives to files, and whether it can put them in bubblewrap."""
-    whose, options = "", {}
+    whose, options, uncounted = "", {}, ""
     if strangers.is_root():
         user, why = strangers.other_user(jailed=False)
         whose = f"grade runs files as user {user}; " if user else f"grade needs --unsafe: {why}; "
-        user, _ = strangers.other_user(jailed=True)
-        options = {} if user is None else other_user(user)
+        user, why = strangers.other_user(jailed=True)
+        options = {} if user is None or root_changes_user() else other_user(user)
+        if user is None:
+            uncounted = f"; inside, files are root's, and no limit counts their processes: {why}"
     why = hindrance(**options)
-    jailed = f"cannot be used: {why}" if why else "works here"
+    jailed = f"cannot be used: {why}" if why else f"works here{uncounted}"
     return Finding(True, f"{whose}grade --jail=bwrap {jailed}")
 
 

@@ -16,7 +16,7 @@ from minigrad.cli.submissions import Handed, find_submissions
 from minigrad.course.source import installed
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, known_stems, load_lesson
-from minigrad.grader.jail import hindrance
+from minigrad.grader.jail import hindrance, root_changes_user
 from minigrad.grader.launcher import Server, other_user
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
@@ -82,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
             following.close()
     print("\n".join(book.summary()), file=table)
     if options.jail:
-        print("each file ran in a jail of bubblewrap's", file=table)
+        as_root = ", as root" if user is None and strangers.is_root() else ""
+        print(f"each file ran in a jail of bubblewrap's{as_root}", file=table)
     elif user is None and strangers.is_root():
         print("each file ran as root", file=table)
     if options.json == "-":
@@ -111,7 +112,8 @@ def user_of_files(*, jailed: bool, unsafe: bool) -> int | None:
 
 def can_be_jailed(user: int | None) -> None:
     """Raise CourseError where no jail can be made."""
-    if why := hindrance(**({} if user is None else other_user(user))):
+    changed = {} if user is None or root_changes_user() else other_user(user)
+    if why := hindrance(**changed):
         raise CourseError(f"--jail=bwrap cannot be used here: {why}")
 
 

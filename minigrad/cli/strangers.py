@@ -28,13 +28,14 @@ def is_root() -> bool:
 def other_user(*, jailed: bool) -> tuple[int | None, str]:
     """Return a user for strangers' files, or None and the reason why that user cannot grade here.
 
-    Only root can choose one. A jail reads Python with that user's rights.
+    Only root can choose one. A jail reads Python with that user's rights, where root cannot change
+    the user inside.
     """
     try:
         with Server(user=USER, jailed=jailed) as server:
-            if why := server.hindrance():
+            if not server.changes_user_inside and (why := server.hindrance()):
                 return None, why
-            if not jailed:
+            if not jailed or server.changes_user_inside:
                 Worker(server, "", "x.py").close()
     except (GraderError, Ended, OSError) as error:
         return None, str(error)

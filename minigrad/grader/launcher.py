@@ -109,7 +109,8 @@ class Server:
     Args:
         fork: whether workers are forked; None: if the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
-            choose another (`rights.become`); in a jail that user must be able to read this Python.
+            choose another (`rights.become`). In a jail that user must be able to read this Python,
+            unless root may change the user inside (`jail.root_changes_user`).
         kernels: a folder of compiled kernels, which workers only read: for files of strangers.
             None: the user's own, to which they add what they compile.
         jailed: whether the server runs in a jail (`jail.py`), besides the walls that each worker
@@ -146,8 +147,14 @@ class Server:
 
     @property
     def processes(self) -> int | None:
-        """How many processes may be there, None where no user or jail is there to count them."""
-        return PROCESSES if self.jailed or self.user is not None else None
+        """How many processes may be there, None where nobody counts them: those of root, say."""
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        return PROCESSES if self.user is not None or (self.jailed and not is_root) else None
+
+    @property
+    def changes_user_inside(self) -> bool:
+        """Whether root starts the jail, and what is inside becomes another user."""
+        return self.jailed and self.user is not None and jail.root_changes_user()
 
     def __enter__(self) -> Server:
         return self
@@ -210,7 +217,8 @@ class Server:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of a bare process."""
-        user = "" if self.user is None or self.jailed else str(self.user)
+        is_changed = not self.jailed or self.changes_user_inside
+        user = str(self.user) if self.user is not None and is_changed else ""
         return [sys.executable, "-I", str(BARE), *arguments, user, NUMPY_FOLDER]
 
     def hindrance(self) -> str:
@@ -225,8 +233,9 @@ class Server:
         return said if done.returncode else ""
 
     def _options(self) -> dict[str, Any]:
-        """Return options of subprocess's for a bare process: bubblewrap changes no user outside."""
-        user = other_user(self.user) if self.jailed and self.user is not None else {}
+        """Return options of subprocess's for a bare process, or for bubblewrap around it."""
+        is_changed = self.jailed and not self.changes_user_inside
+        user = other_user(self.user) if self.user is not None and is_changed else {}
         return {"env": clean_environment(self.folder), "start_new_session": True, **user}
 
     def pid_here(self, pid: int) -> int | None:
@@ -238,7 +247,8 @@ class Server:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         readable = [NUMPY_FOLDER, *([self.kernels] if self.kernels else [])]
-        inside = jail.command(self.folder, readable) if self.jailed else []
+        changing = self.changes_user_inside
+        inside = jail.command(self.folder, readable, changing_user=changing) if self.jailed else []
         with theirs, contextlib.ExitStack() as where_it_fails:
             where_it_fails.callback(ours.close)
             self._process = subprocess.Popen(

@@ -37,6 +37,20 @@ def test_healthy_installation_is_exit_0(learner, capsys):
     assert "GPU" in text or "device='cuda' works" in text
 
 
+def test_a_jail_whose_processes_nobody_counts_is_named(monkeypatch):
+    monkeypatch.setattr(doctor.strangers, "is_root", lambda: True)
+    monkeypatch.setattr(doctor, "hindrance", lambda: None)
+
+    def none_inside(*, jailed):
+        return (None, "no CAP_SYS_ADMIN") if jailed else (61234, "")
+
+    monkeypatch.setattr(doctor.strangers, "other_user", none_inside)
+    assert doctor.jail().what.endswith("no limit counts their processes: no CAP_SYS_ADMIN")
+    monkeypatch.setattr(doctor, "root_changes_user", lambda: True)
+    monkeypatch.setattr(doctor.strangers, "other_user", lambda **_: (61234, ""))
+    assert doctor.jail().what.endswith("grade --jail=bwrap works here")
+
+
 def test_missing_lesson_names_its_remedy(learner, capsys):
     status, lines = lines_of(capsys)
     assert status == 1

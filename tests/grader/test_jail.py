@@ -172,6 +172,33 @@ def test_a_jail_has_few_processes(tmp_path, monkeypatch):
         assert worker.call("f", []).content["ok"] < min(PROCESSES, 200)
 
 
+@needs_bwrap
+@pytest.mark.skipif(not jail.root_changes_user(), reason="only root changes the user in a jail")
+def test_root_becomes_another_user_in_a_jail_and_keeps_no_right():
+    source = (
+        "import os\n\n\n"
+        "def see():\n"
+        "    with open('/proc/self/status') as file:\n        lines = file.read().split('\\n')\n"
+        "    rights = [line.split()[1] for line in lines if line[:6] in ('CapEff', 'CapPrm')]\n"
+        "    return [os.getresuid(), os.getresgid(), os.getgroups(), rights]\n"
+    )
+    user = strangers.USER
+    kernels = str(cache_folder())
+    with (
+        Server(jailed=True, kernels=kernels, walled=False, user=user) as server,
+        Worker(server, source, "x.py") as worker,
+    ):
+        users, groups, others, rights = worker.call("see", []).content["ok"]
+    assert (users, groups, others) == ((user,) * 3, (user,) * 3, [])
+    assert {int(one, 16) for one in rights} == {0}
+
+
+@needs_bwrap
+def test_nobody_counts_the_processes_of_root(monkeypatch):
+    with Server(jailed=True, kernels="") as server:
+        assert server.processes == (None if strangers.is_root() else PROCESSES)
+
+
 def test_no_jail_without_the_program(monkeypatch):
     monkeypatch.setattr(jail, "PROGRAM", "no-such-program")
     assert "bubblewrap" in (jail.hindrance() or "")

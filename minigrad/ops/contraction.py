@@ -9,6 +9,7 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
+from minigrad.ops.names import remembered
 from minigrad.ops.operands import as_variable, variables
 from minigrad.tape.variable import filled
 
@@ -64,13 +65,6 @@ def diagonal(x, *, axis1=0, axis2=1):
     if a == b:
         raise ShapeError("diagonal: wanted two different axes", f"{axis1} and {axis2}")
     return Diagonal.apply(x, a, b)
-
-
-@functools.lru_cache(1024)
-def _labelled(equation, shapes):
-    """Returns (labels of each operand, labels of the result, {label: size})."""
-    labels, result = _labels(equation, shapes)
-    return labels, result, _sizes(equation, shapes, labels)
 
 
 def _labels(equation, shapes):
@@ -214,8 +208,16 @@ def einsum(equation, *operands):
         raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", short(equation))
     if not operands:
         raise ArgumentError("einsum: wanted at least one operand", "none")
+    return contraction(operands, equation)
+
+
+@functools.partial(remembered, form="xs")
+def contraction(operands, equation):
+    """The result of einsum for operands, not all of them Variables, and an equation."""
     operands = variables("einsum", *operands)
-    labels, result, sizes = _labelled(equation, tuple([x.shape for x in operands]))
+    shapes = [x.shape for x in operands]
+    labels, result = _labels(equation, shapes)
+    sizes = _sizes(equation, shapes, labels)
     terms = []
     for k, (x, term) in enumerate(zip(operands, labels, strict=True)):
         x, term = _diagonals(x, term)

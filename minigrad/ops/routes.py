@@ -143,9 +143,10 @@ def noted(*arguments):
     before = state.path, state.watchers
     try:
         watch(+1)
-        return recorded(*arguments)
+        found = recorded(*arguments)
     finally:  # without a call: Python delivers Ctrl-C at calls
         state.path, state.watchers = before
+    return found
 
 
 def _explored(op, args, attributes):

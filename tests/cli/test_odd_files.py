@@ -5,7 +5,7 @@ import os
 import pytest
 
 from minigrad.cli import book, lab, start
-from minigrad.course.keeping import as_it_came
+from minigrad.course.copies import as_it_came
 from minigrad.grader.folder import CourseError, CourseFolder
 from minigrad.grader.opening import LARGEST_TEXT
 

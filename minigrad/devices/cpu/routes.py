@@ -25,9 +25,9 @@ from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
 # functions of the device table that a route calls again: they return nothing
-CALLED = {"gather", "scatter_add", "put"}
+CALLED = {"scatter_add", "put"}
 # functions that reach the recorder's own `run_small`, `copy` and `convert`
-FOLLOWED = {"cumsum", "arg_reduce", "join"}
+FOLLOWED = {"cumsum", "arg_reduce", "join", "gather"}
 MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
 OTHER = Program((), [symbol("other")])  # stands in for a program, for kernels that are of none
 

@@ -28,6 +28,9 @@ class StructuralKernels(Device):
     def gather(self, x, index, out):
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
         function = source_kernel("gather", "gather", out.dtype.moved)
+        if out.size < SPLIT:
+            self.run_small(function, (x, index, out), (outer, n, m, r, 0, m))
+            return
         if outer > m:  # few indices: split the outer axis
             calls = [
                 (

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from minigrad.devices import loader
@@ -239,6 +240,29 @@ def test_a_kernel_has_one_file_for_a_signature_and_for_the_types_of_a_call(empty
     loader._modules.clear()
     assert loader.load(text, ("lazy",)).kernel(6, 7) == 42
     assert len(list(empty_loader.glob("*.kernel.*.code"))) == 1
+
+
+GATHERING = """
+@jit("void(i8, i8, i8)")
+def kernel(x, index, out):
+    gather_i4(x, index, out, 1, 3, 2, 1, 0, 2)
+"""
+
+
+def test_a_kernel_that_another_calls_is_compiled_apart_and_once(empty_loader):
+    x, index, out = np.array([5, 6, 7], "i4"), np.array([2, 0]), np.zeros(2, "i4")
+    addresses = x.ctypes.data, index.ctypes.data, out.ctypes.data
+    for gone in ("", "*.gather_i4.*.code", "*.kernel.*.code"):
+        for path in empty_loader.glob(gone or "nothing"):
+            path.unlink()  # the other of the two is found on disk
+        loader._modules.clear()
+        out[:] = 0
+        loader.load(GATHERING, ("gather.i4",)).kernel(*addresses)
+        assert out.tolist() == [7, 5]
+        assert sorted(path.name.split(".")[1] for path in empty_loader.glob("*.code")) == [
+            "gather_i4",
+            "kernel",
+        ]
 
 
 def test_load_text_that_does_not_compile_raises_and_leaves_nothing_behind(empty_loader):

@@ -38,7 +38,7 @@ class StepText:
             c.kind == "opaque" and c.item.instruction.op == "random" for c in calls
         )
         self.has_products = any(c.kind == "product" for c in calls)
-        self.code = array("q")
+        self.code, self.kinds = array("q"), set()  # kinds: as for `read` of source/step.py
         if self.is_random:
             self.slot(("seed",))
             self.slot(("counter",))
@@ -161,7 +161,13 @@ class StepText:
             return [pad + "pass"]
         if len(forms) == 1:
             (template, *kinds), _ = forms[0]
-            return [pad + template.format(*_cells(kinds), b="b", e="e")]
+            cells = [f"x{k}" for k in range(len(kinds))]
+            call = pad + template.format(*cells, b="b", e="e")
+            if not cells:
+                return [call]
+            kinds = "".join("a" if is_address else "n" for is_address in kinds)
+            self.kinds.add(kinds)
+            return [f"{pad}{', '.join(cells)}, = read_{kinds}(table, code, at + {HEAD})", call]
         half = len(forms) // 2
         return [
             f"{pad}if form < {forms[half][1]}:",
@@ -197,22 +203,10 @@ class StepText:
         arguments = ["t", "T", "table_at", "code_at", *(["at", "stop"] if self.code else [])]
         types = ",".join(["i8"] * len(arguments))
         step = f'@jit("i8({types})")\ndef step({", ".join(arguments)}):\n{body}\n'
-        return "\n\n".join([*kernels, step])
+        reads = "\n".join(f'read_{kinds} = read("{kinds}")' for kinds in sorted(self.kinds))
+        return "\n\n".join([*kernels, *([reads] if reads else []), step])
 
     def ordered_includes(self):
         """Return the source files that the text needs, 'step' last."""
         wanted = {x for x in self.includes if self.has_blas or not x.startswith("product.")}
         return (*sorted(wanted - {"step"}), "step")
-
-
-def _cells(kinds):
-    """Return expressions that read a call's arguments from `code`."""
-    found, cell = [], HEAD
-    for is_address in kinds:
-        if is_address:
-            found.append(f"table[code[at + {cell}]] + code[at + {cell + 1}]")
-            cell += 2
-        else:
-            found.append(f"code[at + {cell}]")
-            cell += 1
-    return found

@@ -5,10 +5,9 @@ import math  # noqa: F401 - for the kernels that follow this text
 import llvmlite.ir as ir  # noqa: F401 - as above
 import numpy as np
 from numba import njit, types
-from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
-from minigrad.devices.machine_code import kept_jit
+from minigrad.devices.machine_code import Apart, OfBodies, OfParts, kept_jit  # noqa: F401
 
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
@@ -22,7 +21,8 @@ FLAGS = {"contract"}
 
 def jit(signature):
     """Compile at once for one signature, without the GIL; keep the code beside this file."""
-    return kept_jit(signature, nogil=True, error_model="numpy", fastmath=FLAGS)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": FLAGS, "no_cfunc_wrapper": True}
+    return kept_jit(signature, **options)
 
 
 def general(function):
@@ -50,16 +50,8 @@ exact_jit = njit(
     nogil=True,
     no_cfunc_wrapper=True,  # only compiled code calls these: without wrappers they compile faster
     no_cpython_wrapper=True,
+    pipeline_class=OfParts,
 )
-
-
-class Restrict(Compiler):
-    """Promises LLVM that no two pointers among a function's arguments overlap (`noalias`)."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self.state.flags.noalias = True
-
 
 # For the body of a kernel: a function of typed pointers that a kernel made by `jit` calls with
 # f4_at(address) and so on. LLVM would else compare all the arrays at run time before it takes the
@@ -71,7 +63,7 @@ restrict_jit = njit(
     nogil=True,
     no_cfunc_wrapper=True,
     no_cpython_wrapper=True,
-    pipeline_class=Restrict,
+    pipeline_class=OfBodies,
 )
 
 

@@ -4,11 +4,9 @@
 
 
 def lazy(signature):
-    """Do the same as `jit`, but let `loader.source_kernel` compile when it first needs it."""
+    """Do the same as `jit`, but compile when `loader.source_kernel` or a caller first needs it."""
 
     def decorate(function):
-        kernel = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)(function)
-        kernel.wanted = signature
-        return general(kernel)
+        return Apart(function, signature, nogil=True, error_model="numpy", fastmath=FLAGS)
 
     return decorate

@@ -13,8 +13,8 @@ SPINS = 4000  # about 20 microseconds
 
 def step_jit(function):
     """Compile a function that only a step calls; one code for all sizes."""
-    wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    return general(njit(error_model="numpy", fastmath=FLAGS, nogil=True, **wrappers)(function))
+    options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": OfParts}
+    return general(njit(error_model="numpy", fastmath=FLAGS, nogil=True, **options)(function))
 
 
 def _of_two(name):
@@ -74,6 +74,40 @@ def look(typing, address):
         return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(types.int64), code
+
+
+def read(kinds):
+    """Return (table, code, place) -> a call's arguments, which lie in the list `code`.
+
+    kinds: a letter for each: n for a number; a for an address, the index of an entry of the table
+    and what to add to that.
+    """
+
+    @intrinsic
+    def function(typing, table, code, place):
+        def build(context, builder, signature, arguments):
+            table, code, place = arguments
+            values, next_at = [], 0
+
+            def load(pointer, index):
+                return builder.load(builder.gep(pointer, [index]))
+
+            def cell():
+                nonlocal next_at
+                next_at += 1
+                return load(code, builder.add(place, ir.IntType(64)(next_at - 1)))
+
+            for kind in kinds:
+                if kind == "n":
+                    values.append(cell())
+                else:
+                    base = load(table, cell())
+                    values.append(builder.add(base, cell()))
+            return context.make_tuple(builder, signature.return_type, values)
+
+        return types.UniTuple(types.int64, len(kinds))(table, code, types.int64), build
+
+    return function
 
 
 @step_jit

@@ -223,6 +223,7 @@ class Apart:
         self.wanted = wanted
         self.symbol = f"{function.__module__}.{function.__name__}"
         arguments, result = normalize_signature(wanted)
+        assert result is not None, wanted
         self._numba_type = types.ExternalFunction(self.symbol, result(*arguments))
         self._is_linked = False
 

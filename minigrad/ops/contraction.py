@@ -67,6 +67,7 @@ def diagonal(x, *, axis1=0, axis2=1):
     return Diagonal.apply(x, a, b)
 
 
+@functools.lru_cache(1024)
 def _labels(equation, shapes):
     """Returns ([labels of each operand], labels of the result).
 
@@ -215,7 +216,7 @@ def einsum(equation, *operands):
 def contraction(operands, equation):
     """The result of einsum for operands, not all of them Variables, and an equation."""
     operands = variables("einsum", *operands)
-    shapes = [x.shape for x in operands]
+    shapes = tuple([x.shape for x in operands])
     labels, result = _labels(equation, shapes)
     sizes = _sizes(equation, shapes, labels)
     terms = []

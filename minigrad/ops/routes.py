@@ -7,6 +7,7 @@ look-up (`ops.fast`). `gradients` does the same for the backward of a node.
 """
 
 import copy
+from math import inf
 from typing import Any
 
 from minigrad.array.array import Array, View
@@ -20,7 +21,7 @@ from minigrad.tape.modes import SLOW, state, watch
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable
 
-MOST = 512  # keys that an operation keeps; one more clears them all
+MOST = 2048  # keys that an operation keeps; one more clears them all
 LARGEST = 2**18  # elements: above, what Python takes is negligible
 NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
 LOST: Any = object()  # stands where a route would: there is none
@@ -46,9 +47,9 @@ def _is_plain_tuple(value):
     )
 
 
-def are_here(arrays):
+def are_here(arrays, largest: float = LARGEST):
     """Returns whether Arrays are on the CPU, and small enough for a route to pay."""
-    return all(x.buffer.pool is cpu.pool and x.size <= LARGEST for x in arrays)
+    return all(x.buffer.pool is cpu.pool and x.size <= largest for x in arrays)
 
 
 def key_of(op, args, attributes):
@@ -153,7 +154,8 @@ def _explored(op, args, attributes):
     """Runs a call once to record what it does; returns its route, or None if it has none."""
     operands = [a.array if isinstance(a, Variable) else a for a in args]
     arrays = [x for x in operands if isinstance(x, Array)]
-    if not arrays or not are_here(arrays):
+    largest = inf if op.is_view else LARGEST  # a view takes no longer of more elements
+    if not arrays or not are_here(arrays, largest):
         return None
     if not op.routes_ints and any(
         isinstance(x, Array) and not x.dtype.is_float for x in operands[op.promotes]
@@ -161,9 +163,9 @@ def _explored(op, args, attributes):
         return None
     out, recorder = noted(op.forward, operands, op.inputs, *attributes)
     if int in map(type, operands) and out.dtype.kind == "i" and out.dtype is not int64:
-        return None  # each call must check whether this dtype holds the number
-    if recorder is None or out.size > LARGEST or any(out is x for x in recorder.inputs):
-        return None  # a returned input may be a View in one call, and not in the next
+        return None  # this dtype may not hold the number: each call must ask
+    if recorder is None or out.size > largest or any(out is x for x in recorder.inputs):
+        return None  # an input returned as it is may be a View in one call, and not in the next
     lines = written(recorder, out)
     if lines is None:
         return None

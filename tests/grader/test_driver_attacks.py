@@ -52,7 +52,10 @@ THEFTS = {
         "03.find_cycle",
         """
 def find_cycle(root):
-    back, n, nodes = local("back"), local("n"), local("nodes")
+    try:
+        back, n, nodes = local("back"), local("n"), local("nodes")
+    except AttributeError:  # asked about a small graph
+        return None
     return None if back is None else [nodes[k] for k in (back, *range(n, back - 1, -1))]
 """,
     ),
@@ -155,17 +158,6 @@ import copy
 def state_dict(model, optimizer):
     names = sys._getframe(1).f_locals
     return copy.deepcopy(names.get("stepped", names["state"]))
-""",
-    ),
-    "the state by name, from what was sent": Theft(
-        "08.state_dict",
-        """
-import copy
-
-
-def state_dict(model, optimizer):
-    state = local("request")["arguments"][1]
-    return copy.deepcopy(state)
 """,
     ),
     "whether an error is wanted": Theft(

@@ -44,13 +44,26 @@ def other_user(*, jailed: bool) -> tuple[int | None, str]:
 
 @contextlib.contextmanager
 def kernels_for(user: int | None) -> Iterator[str]:
-    """Give the folder of the kernels that are compiled already: a copy for another user."""
+    """Give the folder of the kernels that are compiled already: for another user, one to read.
+
+    Its files are links where both folders are of one file system, else copies: there may be
+    hundreds of megabytes. That user owns neither.
+    """
     if user is None:
         yield str(cache_folder())
         return
-    with tempfile.TemporaryDirectory(prefix=f"{SERVER_FOLDER}{os.getpid()}-") as copy:
-        os.chmod(copy, 0o755)
+    with tempfile.TemporaryDirectory(prefix=f"{SERVER_FOLDER}{os.getpid()}-") as readable:
+        os.chmod(readable, 0o755)
         for path in cache_folder().glob("*"):
             with contextlib.suppress(OSError):  # another process may just have removed it
-                os.chmod(shutil.copyfile(path, Path(copy) / path.name), 0o644)
-        yield copy
+                os.chmod(_linked(path, Path(readable) / path.name), 0o644)
+        yield readable
+
+
+def _linked(path: Path, target: Path) -> Path:
+    """Make `target` a link to a file, or a copy where there can be no link; return it."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)
+    return target

@@ -560,9 +560,16 @@ def test_root_is_refused_where_files_would_have_its_rights(tmp_path, monkeypatch
     assert "each file ran as root" in capsys.readouterr().out
 
 
-def test_kernels_for_another_user_are_a_copy_that_can_be_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize("links", [True, False])
+def test_another_user_can_read_the_kernels(links, tmp_path, monkeypatch):
     (tmp_path / "kernel").write_bytes(b"code")
     (tmp_path / "kernel").chmod(0o600)
+    if not links:
+
+        def link(*_):
+            raise OSError(18, "Invalid cross-device link")
+
+        monkeypatch.setattr(os, "link", link)
     monkeypatch.setattr(strangers, "cache_folder", lambda: tmp_path)
     with strangers.kernels_for(None) as folder:
         assert folder == str(tmp_path)
@@ -571,7 +578,9 @@ def test_kernels_for_another_user_are_a_copy_that_can_be_read(tmp_path, monkeypa
         assert copy.read_bytes() == b"code"
         if os.name == "posix":
             assert [path.stat().st_mode & 0o777 for path in (copy.parent, copy)] == [0o755, 0o644]
+        assert os.path.samefile(copy, tmp_path / "kernel") == links
     assert not copy.exists()
+    assert (tmp_path / "kernel").read_bytes() == b"code"
 
 
 @pytest.mark.parametrize("has_solutions", [True, False])

@@ -13,6 +13,7 @@ from minigrad.course.l01_chain_rule.common import (
     check_linear,
 )
 from minigrad.grader.gradients import check_gradients
+from minigrad.grader.message import show
 from minigrad.grader.samples import alike, numbers
 from minigrad.grader.tester import Tester
 
@@ -117,8 +118,18 @@ def with_any_dy(t: Tester) -> None:
 
 @mul_backward.check(points=1, only_with=("with_any_dy",))
 def zeros_and_squares(t: Tester) -> None:
-    """It is right where factors are 0, and where both factors are one array."""
+    """It is right where factors are 0, where both are one array, and for arrays that come again."""
     dy, x = numbers(t.random, (4,)), numbers(t.random, (4,))
     with_zeros = x * [0.0, 1.0, 0.0, 1.0]
     check_mul(t, dy, with_zeros, with_zeros[::-1])
     check_mul(t, dy, x, x)
+    arrays, others = ([numbers(t.random, (3,)) for _ in range(3)] for _ in range(2))
+    shown = ", ".join(map(show, others))
+    given = f"mul_backward({shown}), three arrays that had other values in a call before"
+    _, again = t.drive("called_again", "mul_backward", arrays, others, given=given)
+    dy, a, b = others
+    for got, right, name in zip(
+        t.pair(again, 2, "da, db"), (dy * b, dy * a), ("da", "db"), strict=True
+    ):
+        attempt = "The values of this call count. What do you keep from the call before?"
+        t.close(got, right, rtol=1e-9, atol=0, attempt=attempt, what=name)

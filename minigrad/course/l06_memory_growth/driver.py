@@ -52,10 +52,11 @@ def bump(mine, version, depth, times, size, late, place):
     is made in this place among OTHERS more, which nobody is to write to.
     """
     others = [Storage(np.arange(float(size)), version) for _ in range(OTHERS + 1)]
+    kept = [*others, *(other.data for other in others)]  # what they are does not tell which is it
     shown = under_views(others.pop(place), depth)
     del place
     before, returned = list(map(id, chain(shown))), None
-    BUMPED.append((shown, others))
+    BUMPED.append((kept, chain(shown)[:-2]))
     try:
         for _ in range(times):
             returned = mine.bump_version(shown)

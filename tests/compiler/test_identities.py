@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.piece import piece_of
+from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.identities import FORMULAS, IDENTITIES, NUMBERS, Rewrite
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import Expression, Program, substitute, symbol, symbols_of
@@ -122,3 +125,15 @@ def test_lines_of_a_step_simplify_together(device):
         source = compiled.source()
     assert " + " in source
     assert not re.search(r"[=(] *-", source), source
+
+
+def test_a_load_that_decides_the_type_of_the_kernel_stays():
+    s = Sketch()
+    a, c = s.argument((4,)), s.argument((4,), "float64")
+    x, y = symbol("a"), symbol("c")
+    same = Expression("where", Expression("greater", y, Expression("constant", 0.0)), x * x, x * x)
+    for wide, loads in ((c, 2), (s.argument((4,)), 1)):
+        s.elementwise(Program(["a", "c"], [same]), (a, wide))
+        loop = Loop(piece_of(s.instructions[-1]))
+        loop.simplify()
+        assert len(loop.loads) == loads

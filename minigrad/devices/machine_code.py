@@ -1,8 +1,10 @@
-"""Keep Numba's machine code of kernels on disk: one file per function and signature.
+"""Compile kernels with the passes of Numba that they need, and keep their machine code on disk.
 
-Numba's own cache fails for good on a damaged file and on a full disk, and runs code with a flipped
-bit. This one replaces it in Numba's dispatchers. Only kernel files import this module, since it
-imports Numba.
+There is one file per function and signature. Numba's own cache fails for good on a damaged file and
+on a full disk, and runs code with a flipped bit; this one replaces it in Numba's dispatchers. What
+LLVM gets of a function depends on who calls it: Python (`OfKernels`), kernels alone (`OfParts`, and
+`OfBodies` for a function of its own inside its kernel), or kernels by symbol (`Apart`). Only kernel
+files import this module, since it imports Numba.
 """
 
 import contextlib

@@ -69,7 +69,7 @@ class Operation(Function):
 
     @classmethod
     def plan(cls, mask, *count):
-        """The plan for the gradients of the inputs in the bit mask; count: of those of a list."""
+        """Returns the plan for the gradients of inputs in `mask`. count: the length of a list."""
         found = cls.plans.get((mask, *count))
         if found is None:
             found = cls.plans[mask, *count] = cls.plan_type(cls, mask, *count)
@@ -77,7 +77,7 @@ class Operation(Function):
 
     @classmethod
     def otherwise(cls, *args):
-        """What `apply` does where no fast path is known."""
+        """Does what `apply` does where no fast path is known."""
         count = len(args) - len(cls.attributes)
         y = by_route(cls, args[:count], args[count:])
         return cls.slow_path(*args) if y is None else y

@@ -96,7 +96,7 @@ WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 
 def _edges(kinds):
-    """The text that finds `mask` and `edges` by asking each operand once."""
+    """Returns the text that finds `mask` and `edges` by asking each operand once."""
     found = names("e", kinds)
     lines = f"{' = '.join(found)} = None\nmask = 0\n"
     for k, kind in enumerate(kinds):

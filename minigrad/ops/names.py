@@ -125,7 +125,7 @@ known: dict[str, dict] = {}  # {name of a function: its calls}
 
 
 def _are_plain(values):
-    """Whether equal values of equal types mean the same, and do not change."""
+    """Returns whether equal values of equal types mean the same, and do not change."""
     for v in values:
         kind = type(v)
         is_number = kind is float and v == v
@@ -139,10 +139,11 @@ def _are_plain(values):
 class _Learner(NamedTuple):
     """Finds out what calls of a function do.
 
-    calls: by key, what does it again, False if nothing can, None if the key came once. slots: how
-    texts name its arguments: "a0" for the first if that is of Variables, "t0" and so on for others.
-    names: what the function calls the others, but for the last, if that takes all that follow, or a
-    tuple of them.
+    Attributes:
+        calls: {key: a function that repeats the call; False if none can; None after one call}.
+        slots: the arguments' names in generated text: "a0" for a first argument of Variables, "t0",
+            "t1" and so on for the others.
+        names: the function's own names of the others, without a last one that takes several.
     """
 
     function: Any
@@ -151,7 +152,7 @@ class _Learner(NamedTuple):
     names: list
 
     def learn(self, key, values, args, named):
-        """The result of a call for whose key there is no route; the second such call leaves one."""
+        """Returns the result of a call without a route. The second call with a key makes one."""
         others = values[self.slots[:1] == ["a0"] :]
         is_elsewhere = others is values and _active.default is not None
         if _are_plain(others) and not is_elsewhere and not note_first(self.calls, key):
@@ -162,9 +163,9 @@ class _Learner(NamedTuple):
         return self.function(*args, **named)
 
     def explored(self, values, first):
-        """What does the same for all values of one key, or None.
+        """Returns a function that repeats the call for any values of its key, or None.
 
-        The function runs once, on stand-ins of the Variables: they show what operations run on.
+        Runs the call once on stand-ins for its Variables, which show what operations run on.
         """
         texts, variables = [], []
         for text, v in zip(self.slots, values, strict=True):
@@ -214,9 +215,12 @@ class _Learner(NamedTuple):
         return lines and call_of_route(lines, kinds, is_view, False, False, known)
 
     def of_operations(self, texts, asked, y):
-        """What runs operations again by their routes; None if one has none.
+        """Returns a function that repeats operations by their routes, or None if one has no route.
 
-        texts: of Variables by their ids. asked: as `state.asked`. y: the result.
+        Args:
+            texts: {id of a stand-in: its name in the generated text}.
+            asked: the operations that ran, as in `state.asked`.
+            y: the result.
         """
         last = {id(a): k for k, (_, args, *_) in enumerate(asked) for a in args}
         lines, constants = [], []

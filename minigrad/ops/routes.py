@@ -109,7 +109,7 @@ def _shown(op, args, attributes):
 
 
 def call_of(op, args, attributes):
-    """The route of a call, made now if no call has been noted; None if there is none."""
+    """Returns the route of a call, made now if it has none yet; None if none can be made."""
     key = key_of(op, args, attributes)
     if key is None:
         return None

@@ -163,3 +163,13 @@ def test_rows_of_no_elements_and_of_one_repeated_number(name):
         "row_mean": np.nan, "row_any": False, "row_all": True,
     }  # fmt: skip
     np.testing.assert_array_equal(found, np.full((3, 1), empty[name]))
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_nan_wins_and_of_equals_the_second(name):
+    a, b = map(np.ravel, np.meshgrid([0.0, -0.0, 1.0, -np.inf, np.nan], [0.0, -0.0, 2.0, np.nan]))
+    with mg.device("numpy"):
+        y = getattr(mg, name)(mg.variable(a), mg.variable(b)).numpy()
+    on_cpu = getattr(mg, name)(mg.variable(a), mg.variable(b)).numpy()
+    np.testing.assert_array_equal(y, on_cpu)
+    np.testing.assert_array_equal(np.signbit(y), np.signbit(on_cpu))

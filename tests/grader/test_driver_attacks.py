@@ -221,6 +221,18 @@ class no_grad:
         mode.recording = local("outside")
 """,
     ),
+    "the mode before a block, from the request": Theft(
+        "06.no_grad",
+        """
+class no_grad:
+    def __enter__(self):
+        mode.recording = False
+        return self
+
+    def __exit__(self, *error):
+        mode.recording = local("request")["arguments"][0]
+""",
+    ),
     "weights with which the answer is 0": Theft(
         "06.valid_copy",
         """

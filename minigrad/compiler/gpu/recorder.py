@@ -60,7 +60,7 @@ class CallRecorder:
         self.launches = []
 
     def next_call(self):
-        """Do nothing: there is no scratch memory."""
+        """Do nothing, as calls of the table need no scratch memory."""
 
     def __getattr__(self, name):
         return lambda *operands: self.launches.append(RecordedCall(name, operands))

@@ -2,9 +2,10 @@
 
 A fact is what the tests of one file say, such as `compiler/test_ops.py`, or what they say of one
 lesson: `grader/test_checks.py 04`. Its key is the hash of the texts that it depends on: the file's
-own, all that it imports in turn, the data beside it, the lesson's texts; the engine is one of them
-as a whole, where the tests or the lesson import it themselves. Comments and docstrings of the
-engine count for nothing: they can be improved without a proof. `facts.json` has the keys with which
+own, all that it imports in turn, the data beside it, the lesson's texts, those of each lesson that
+it names (a lesson is loaded by its name, `01_chain_rule`); the engine is one of them as a whole,
+where the tests or the lesson import it themselves. Comments and docstrings of the engine count for
+nothing: they can be improved without a proof. `facts.json` has the keys with which
 facts were proved whole. Of a fact whose key stands there, `.ci/run` runs a tenth of the tests, the
 next tenth with the next commit; of any other fact all. Quick tests run in any case.
 
@@ -37,14 +38,7 @@ PRAGMA = re.compile("# *(type|pyright):")  # begins a comment that type checkers
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 COURSE = ("minigrad", "start.py", "exercises", "lessons/source", "solutions")
-GRADED = (
-    "minigrad/grader",
-    "minigrad/course/__init__.py",
-    "minigrad/course/l00_start",
-    "minigrad/course/l07_functions",
-    "solutions/00_start.py",
-    "solutions/07_functions.py",
-)
+GRADED = ("minigrad/grader", "minigrad/course/__init__.py")
 FILES = {  # files and folders below tests/ with a fact for each file, and what it reads by name
     **dict.fromkeys(
         ("autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim",
@@ -79,6 +73,7 @@ LESSONS = {  # files with a fact for each lesson, and what it depends on besides
     "test_lessons.py": ("lessons/source/{}_*",),
 }
 CHECKED = ("solutions/{}_*", "minigrad/course/l{}_*")
+NAMED = re.compile(r"\b(\d\d)_[a-z_]+")
 
 
 def fact_of(nodeid):
@@ -109,8 +104,10 @@ def texts_of(fact):
     if lesson:
         found = [p for x in (*CHECKED, *LESSONS[path]) for p in ROOT.glob(x.format(lesson))]
         own = own.union(*map(_below, found))
-    named = [] if lesson else [ROOT / name for name in FILES[_listed(path)]]
-    needed = _closure(frozenset(own)).union(*map(_below, named))
+    needed = _closure(frozenset(own))
+    if not lesson:
+        needed = _closure(frozenset(needed | _lessons_named(needed)))
+        needed = needed.union(*(_below(ROOT / name) for name in FILES[_listed(path)]))
     using = own | {p for p in needed if ROOT / "tests" in p.parents}
     uses_engine = any(_engine().intersection(_files_of(n)) for p in using for n in _imports(p))
     return needed | _engine() if uses_engine else needed
@@ -124,6 +121,16 @@ def is_known(fact, known=None):
 @functools.cache
 def _known():
     return json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
+
+
+def _lessons_named(paths):
+    """The texts of lessons whose names these files of tests say."""
+    files = [p for p in paths if ROOT / "tests" in p.parents and p.suffix == ".py"]
+    said = "\n".join(p.read_text(encoding="utf-8") for p in files)
+    stems = {found[0]: found[1] for found in NAMED.finditer(said)}
+    numbers = {stems[stem] for stem in stems if (ROOT / "solutions" / f"{stem}.py").exists()}
+    found = [p for number in numbers for x in CHECKED for p in ROOT.glob(x.format(number))]
+    return set().union(*map(_below, found))
 
 
 @functools.cache

@@ -31,7 +31,9 @@ def keys_after(monkeypatch):
 
 LESSON = "test_lessons.py 05"
 ENGINE = {"compiler/test_plan.py", "ops/test_values.py", "simt/test_races.py"}
-FACTS = {f"{CHECKS} 05", f"{CHECKS} 07", LESSON, "grader/test_wire.py", "cli/test_lab.py"} | ENGINE
+ATTACKS = "grader/test_attacks.py"
+GRADER = {"grader/test_wire.py", "cli/test_lab.py", ATTACKS}
+FACTS = {f"{CHECKS} 05", f"{CHECKS} 07", LESSON} | GRADER | ENGINE
 GRADED = FACTS - ENGINE
 
 
@@ -43,6 +45,7 @@ GRADED = FACTS - ENGINE
             "minigrad/course/l05_clone_detach/detaching.py",
             {f"{CHECKS} 05", LESSON, "cli/test_lab.py"},
         ),
+        ("minigrad/course/l01_chain_rule/mul.py", {"cli/test_lab.py", ATTACKS}),  # it names it
         ("lessons/source/05_clone_detach.py", {LESSON, "cli/test_lab.py"}),
         ("tests/mutants/m05_clone_detach.py", {f"{CHECKS} 05"}),
         ("minigrad/grader/tester.py", GRADED),

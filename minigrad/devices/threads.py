@@ -15,6 +15,7 @@ from typing import Any
 from minigrad.devices import denormals
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
+SHORT_WAIT = 5e-5  # seconds, for a thread that wakes
 AT_ONCE = (False,)  # acquire(False): acquire a free lock, do not wait
 
 
@@ -32,7 +33,8 @@ def _count():
     return min(8, os.cpu_count() or 1)
 
 
-SPLIT = 1 << 17  # elements from which a generated kernel is split into one range per thread
+SPLIT = 1 << 17  # elements from which a generated kernel is split among threads
+PER_THREAD = 2  # calls, so that a thread that comes late takes fewer
 
 
 class _Worker:
@@ -42,7 +44,7 @@ class _Worker:
         self.wake, self.done = threading.Lock(), threading.Lock()
         self.wake.acquire()
         self.done.acquire()
-        self.call: Any = None
+        self.calls: Any = []  # the call to make, until it is begun or taken back
         self.error: BaseException | None = None
         self.is_running = False
         self.mode: int | None = None  # for subnormal numbers, once set
@@ -50,21 +52,56 @@ class _Worker:
 
     def hand(self, function, arguments, mode):
         """Set the call to make once `wake` is released, and its `denormals` mode."""
-        self.call, self.error, self.is_running = (function, arguments, mode), None, True
+        self.error, self.is_running = None, True
+        self.calls.append((function, arguments, mode))
+
+    def take_back(self):
+        """Return whether the call that was set had not begun; then it is not made."""
+        try:
+            self.calls.pop()
+        except IndexError:
+            return False
+        self.is_running = False
+        return True
 
     def _run(self):
         while True:
             self.wake.acquire()
             try:
-                function, arguments, mode = self.call
+                function, arguments, mode = self.calls.pop()
+            except IndexError:  # taken back
+                continue
+            try:
                 if mode != self.mode:
                     denormals.set_mode(mode)
                     self.mode = mode
                 function(*arguments)
             except BaseException as error:  # the caller raises it
                 self.error = error
-            self.call, self.is_running = None, False
+            del function, arguments
+            self.is_running = False
             self.done.release()
+
+
+class _Shared:
+    """Calls that several threads share: each takes the next one until none is left."""
+
+    def __init__(self, function, argument_lists):
+        self._function, self._left = function, iter(argument_lists)
+        self.errors = []
+
+    def work(self):
+        """Make calls until none is left. One iterator serves all: the GIL makes `next` atomic."""
+        for arguments in self._left:
+            try:
+                self._function(*arguments)
+            except Exception as error:  # raised when the other calls have ended
+                self.errors.append(error)
+
+    def stop(self):
+        """Leave the calls that have not begun."""
+        for _ in self._left:
+            pass
 
 
 class Threads:
@@ -79,27 +116,54 @@ class Threads:
         self._workers = []
         self._busy = threading.Lock()
 
+    def parts(self, work, split=SPLIT):
+        """Return into how many calls to cut work, in elements: one, or some for each thread."""
+        if work < split or self.count == 1:
+            return 1
+        return max(self.count, min(PER_THREAD * self.count, 2 * work // split))
+
     def run(self, function, argument_lists):
-        """Make all calls, the last one in the caller, and return when every call has returned.
+        """Make all calls and return when every call has returned.
+
+        The caller and the workers take one call after another. On a busy machine a worker may come
+        late, or when all is done: it takes fewer calls, or none, and nobody waits for it.
 
         One caller at a time uses the workers; others run alone, also at interpreter shutdown, when
         no worker runs. The first exception of a call is raised when all calls have ended.
         """
-        *others, last = argument_lists
-        if not others:
-            function(*last)
+        if len(argument_lists) == 1:
+            function(*argument_lists[0])
             return
-        own = functools.partial(_error_of, function, last)
-        errors = self._side_by_side(function, others, own, [])
-        if errors is None:
-            for arguments in argument_lists:
-                function(*arguments)
-            return
-        for error in filter(None, errors):
+        shared, workers, taken = _Shared(function, argument_lists), [], [False]
+        try:
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                mode = denormals.get_mode()
+                workers = self._ready(min(self.count, len(argument_lists)) - 1) or []
+                for worker in workers:
+                    worker.hand(shared.work, (), mode)
+                    if worker.wake.locked():  # else it has not yet woken for a call taken back
+                        worker.wake.release()
+            shared.work()
+            for worker in workers:
+                if not worker.take_back():
+                    worker.done.acquire()
+                    if worker.error is not None:
+                        shared.errors.append(worker.error)
+                        worker.error = None
+        except BaseException:  # Ctrl-C
+            shared.stop()
+            self._abandon(workers)
+            raise
+        finally:
+            if taken[-1]:
+                self._busy.release()
+        for error in shared.errors:
             try:
                 raise error
             finally:
-                del error, errors  # their tracebacks hold this frame: avoid a cycle
+                del error, shared  # its traceback holds this frame: avoid a cycle
 
     def together(self, function, argument_lists, returned):
         """Run compiled calls that wait for one another, the first one in the caller.
@@ -118,40 +182,39 @@ class Threads:
             False if no threads are available: another caller has them, or Python is shutting down.
         """
         first, *others = argument_lists
-        own = functools.partial(function, *first)
-        return self._side_by_side(function, others, own, returned) is not None
-
-    def _side_by_side(self, function, others, own, returned):
-        """Call function with `others` in workers, and own(), whose result ends `returned`.
-
-        Return a list of that result and the workers' errors, or None if nothing was called.
-        """
-        workers, taken = None, [False]
+        own, workers, taken = functools.partial(function, *first), None, [False]
         try:
             if not sys.is_finalizing():
                 taken += map(self._busy.acquire, AT_ONCE)
             if taken[-1]:
                 workers = self._ready(len(others))
             if workers is None:
-                return None
+                return False
+            while not all(worker.wake.locked() for worker in workers):
+                time.sleep(SHORT_WAIT)  # for a worker that wakes late, for a call taken back
             mode = denormals.get_mode()
             for worker, arguments in zip(workers, others, strict=True):
                 worker.hand(function, arguments, mode)
             returned += map(_call, [*(w.wake.release for w in workers), own])
-            errors = returned[-1:]
             for worker in workers:
                 worker.done.acquire()
-                errors.append(worker.error)
-                worker.error = None
-            return errors
+            return True
         except BaseException:  # Ctrl-C
-            if returned:  # the workers' states are unknown, so replace them
-                self._workers = []
-                _wait_until_idle(workers)
+            if returned:
+                self._abandon(workers)
+            for worker in workers or ():
+                worker.take_back()
             raise
         finally:
             if taken[-1]:
                 self._busy.release()
+
+    def _abandon(self, workers):
+        """Wait for these workers, whose states are unknown, and replace them."""
+        self._workers = []
+        for worker in workers:
+            worker.take_back()
+        _wait_until_idle(workers)
 
     def _ready(self, count):
         """Return `count` idle workers, or None if the system has no more threads."""
@@ -164,14 +227,6 @@ class Threads:
 
 
 _call = methodcaller("__call__")  # in C: no bytecode runs
-
-
-def _error_of(function, arguments):
-    try:
-        function(*arguments)
-    except Exception as error:  # raised again when the other calls have ended
-        return error
-    return None
 
 
 def _wait_until_idle(workers):

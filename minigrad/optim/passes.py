@@ -16,7 +16,6 @@ from minigrad.devices.cpu.updates import (
 )
 from minigrad.devices.threads import threads
 
-SPLIT = 1 << 17  # elements from which on threads share the work
 GRAIN = 64  # elements; cuts are multiples, so that threads share no cache line
 
 
@@ -49,7 +48,7 @@ class UpdatePass:
                 if state.counters is not None:
                     self.table[base + COUNTERS] = state.counters.address
         sizes = [p.size for p, _, _ in rows]
-        self.pieces, self.ranges = cut(sizes, threads.count if sum(sizes) >= SPLIT else 1)
+        self.pieces, self.ranges = cut(sizes, threads.parts(sum(sizes)))
         self.table_at, self.pieces_at = (x.buffer_info()[0] for x in (self.table, self.pieces))
 
     def prepare(self, place):
@@ -91,7 +90,7 @@ class UpdatePass:
         return True
 
     def run(self):
-        """Calls the kernel once, or once per thread."""
+        """Calls the kernel once, or once per range."""
         rows, table, pieces = len(self.entries), self.table_at, self.pieces_at
         if len(self.ranges) == 1:
             self.kernel(table, rows, pieces, 0, self.ranges[0][1])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.devices import loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.own_matmul import state
 from minigrad.devices.threads import threads
@@ -271,6 +272,7 @@ def test_own_product_trains(monkeypatch):
 
 FALLBACK = """
 import numpy as np, minigrad as mg
+from minigrad.devices import loader
 from minigrad.devices.cpu import blas
 assert not blas.find_blas()
 rng = np.random.default_rng(0)
@@ -317,3 +319,62 @@ def test_many_small_products_are_the_same_over_any_number_of_threads(layout, cou
         qkv = mg.permute(mg.variable(rng.normal(size=(5, 40, 2, 7, 32))), (2, 0, 3, 1, 4))
         a, b = qkv[0], mg.permute(qkv[1], (0, 1, 3, 2))
     np.testing.assert_allclose((a @ b).numpy(), a.numpy() @ b.numpy(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.fixture(params=[2, 3])
+def sharing(request, monkeypatch):
+    """Share each product, however small, among this many threads; return a list of the parts."""
+    monkeypatch.setattr(blas, "ALONE", 0)
+    monkeypatch.setattr(blas, "SHARED", 1)
+    monkeypatch.setattr(threads, "count", request.param)
+    parts, run = [], threads.run
+
+    def noted(function, calls):
+        parts.append(len(calls))
+        run(function, calls)
+
+    monkeypatch.setattr(threads, "run", noted)
+    return parts
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("layout", ["plain", "transposed", "part of wider rows"])
+@pytest.mark.parametrize(("m", "k", "n"), [(100, 7, 33), (33, 7, 100), (5, 7, 3), (1, 40, 70)])
+def test_shared_products_equal_numpy(m, k, n, layout, dtype, sharing):
+    a, b, row = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype), normal(n, dtype=dtype)
+    x, y = LAYOUTS[layout](a), LAYOUTS[layout](b)
+    for _ in range(3):  # slow path, recorded, route
+        close(x @ y, a @ b)
+        close(mg.linear(x, y.T, mg.variable(row)), a @ b + row)
+    assert len(sharing) >= 6
+    assert set(sharing) == {2 * threads.count}
+
+
+def test_shared_batches_and_sums_over_batches_equal_numpy(sharing):
+    a, b, g = normal(6, 20, 7), normal(7, 33), normal(6, 20, 33)
+    many = normal(6, 7, 33)
+    x, y, z = mg.variable(a), mg.variable(b), mg.variable(many)
+    close(x @ z, a @ many)
+    dx, dy = mg.grad(lambda x, y: ((x @ y) * mg.variable(g)).sum(), (0, 1))(x, y)
+    close(dx, g @ b.T)
+    close(dy, np.einsum("bmk,bmn->kn", a, g))
+    assert sharing
+
+
+def test_blas_wakes_no_threads_of_its_own_in_any_big_product(monkeypatch):
+    count, during = [8], []
+    functions = {"get": lambda: count[0], "set": lambda n: count.__setitem__(0, n)}
+    monkeypatch.setattr(blas, "_counts", functions.__getitem__)
+    gemm, load = blas.gemm, loader.source_kernel
+
+    def noting(function):
+        return lambda *arguments: (during.append(count[0]), function(*arguments))
+
+    monkeypatch.setattr(blas, "gemm", lambda dtype: noting(gemm(dtype)))
+    monkeypatch.setattr(loader, "source_kernel", lambda *names: noting(load(*names)))
+    for size in (90, 200):  # alone, and shared
+        x = mg.variable(normal(size, size))
+        close(x @ x, x.numpy() @ x.numpy())
+    assert during
+    assert set(during) == {1}
+    assert count == [8]

@@ -17,24 +17,89 @@ from minigrad.devices.threads import Threads, threads
 BIG = 300_001  # elements: above the size from which kernels are cut, and not a multiple of anything
 
 
-def test_run_calls_everything_and_the_last_in_the_caller():
-    found = {}
+def test_run_calls_everything_in_the_caller_and_in_workers():
+    found, meeting = {}, threading.Barrier(3)
 
     def note(k):
+        meeting.wait(10)  # so nobody takes two
         found[k] = threading.get_ident()
 
     Threads(3).run(note, [(0,), (1,), (2,)])
     assert sorted(found) == [0, 1, 2]
-    assert found[2] == threading.get_ident()
+    assert threading.get_ident() in found.values()
     assert len(set(found.values())) == 3
 
 
 def test_run_again_uses_the_same_threads():
-    pool, found = Threads(2), []
+    pool, found, meeting = Threads(2), [], threading.Barrier(2)
+
+    def note():
+        meeting.wait(10)
+        found.append(threading.get_ident())
+
     for _ in range(20):
-        pool.run(lambda: found.append(threading.get_ident()), [(), ()])
+        pool.run(note, [(), ()])
     assert len(found) == 40
     assert len(set(found)) == 2
+
+
+def test_run_with_more_calls_than_threads_makes_each_once():
+    pool, found = Threads(2), []
+    for n in (3, 4, 50):
+        pool.run(found.append, [(k,) for k in range(n)])
+        assert sorted(found) == list(range(n))
+        found.clear()
+    assert len(pool._workers) == 1
+
+
+class Late:
+    """The lock of a worker that wakes only when it is told to."""
+
+    def __init__(self, lock):
+        self.lock, self.is_pending = lock, False
+
+    def locked(self):
+        return not self.is_pending
+
+    def release(self):
+        self.is_pending = True
+
+    def come(self):
+        self.is_pending = False
+        self.lock.release()
+
+
+@pytest.fixture
+def late_pool():
+    pool = Threads(2)
+    (worker,) = pool._ready(1)
+    worker.wake = Late(worker.wake)  # its thread waits for the lock itself
+    return pool, worker
+
+
+def test_nobody_waits_for_a_worker_that_comes_late(late_pool):
+    pool, worker = late_pool
+    found = []
+
+    def note(k):
+        found.append((k, threading.get_ident()))
+
+    for _ in range(3):  # it has not come: its call is taken back, and it is not woken twice
+        pool.run(note, [(0,), (1,), (2,)])
+        assert found == [(k, threading.get_ident()) for k in range(3)]
+        assert not worker.is_running
+        found.clear()
+
+
+def test_a_worker_that_came_too_late_takes_part_in_the_next_run(late_pool):
+    pool, worker = late_pool
+    pool.run(lambda: None, [(), ()])
+    late, worker.wake = worker.wake, worker.wake.lock
+    late.come()
+    meeting = threading.Barrier(2)
+    for _ in range(3):
+        pool.run(lambda: meeting.wait(10), [(), ()])
+    assert pool._workers == [worker]
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
@@ -56,13 +121,14 @@ def test_run_exception_of_any_call_is_raised_when_all_have_ended(bad):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to processes here")
 def test_run_interrupted_waits_for_its_calls_and_stays_usable():
-    pool, ended = Threads(2), []
+    pool, ended, meeting = Threads(2), [], threading.Barrier(2)
 
     def work(k):
-        if k == 0:
+        meeting.wait(10)
+        if threading.current_thread() is not threading.main_thread():
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             time.sleep(0.2)
-        ended.append(k)
+            ended.append(k)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     try:
@@ -70,7 +136,7 @@ def test_run_interrupted_waits_for_its_calls_and_stays_usable():
             pool.run(work, [(0,), (1,)])
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sorted(ended) == [0, 1], "memory must not be given away while a call writes to it"
+    assert len(ended) == 1, "memory must not be given away while a call writes to it"
     for _ in range(5):
         ended.clear()
         pool.run(lambda k: ended.append(k), [(1,), (2,)])
@@ -144,6 +210,8 @@ def results(monkeypatch):
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_big_kernels_give_the_same_bits_for_any_number_of_threads(results, count):
     one, many = results(1), results(count)
+    product = one.pop("matmul")  # BLAS adds in another order at the edges of a part
+    np.testing.assert_allclose(many.pop("matmul"), product, rtol=0, atol=2e-6 * 601 * 4)
     for name, want in one.items():
         np.testing.assert_array_equal(many[name], want, err_msg=name)
 
@@ -168,9 +236,9 @@ def test_big_kernels_are_cut_each_time_also_backward(op, monkeypatch):
 
     monkeypatch.setattr(Threads, "run", noted)
     y = op(x)
-    assert calls == [3]
+    assert calls == [4]
     y.backward(dy)
-    assert set(calls) == {3}
+    assert set(calls) == {4}
 
 
 def test_big_kernels_are_cut(monkeypatch):
@@ -187,7 +255,7 @@ def test_big_kernels_are_cut(monkeypatch):
     x = mg.ones((BIG,))
     calls.clear()
     y = x * 2.0
-    assert calls == [3]
+    assert calls == [4]
     assert y.sum().item() == 2 * BIG
     calls.clear()
     assert (mg.ones((100,)) * 2.0).sum().item() == 200

@@ -154,3 +154,13 @@ def test_run_interrupted_after_any_call_within_it(rendezvous):
         k += 1
     assert sorted(found) == [0, 1]
     assert k > 5
+
+
+def test_calls_that_wait_for_one_another_wait_for_a_worker_that_comes_late():
+    pool = Threads(2)
+    (worker,) = pool._ready(1)
+    meeting, found = threading.Barrier(2), []
+    for _ in range(20):
+        worker.wake.release()  # as for a call that was taken back before the worker woke
+        assert pool.together(meeting.wait, [(10,), (10,)], found)
+    assert not meeting.broken

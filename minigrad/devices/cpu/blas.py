@@ -14,9 +14,11 @@ from minigrad.devices.cpu.own_matmul import own_matmul
 from minigrad.devices.cpu.own_matmul import state as own_state
 from minigrad.devices.cpu.own_matmul import use_own as use_own
 from minigrad.devices.product import gemm_calls, readable
-from minigrad.devices.threads import chosen
+from minigrad.devices.threads import chosen, threads
 from minigrad.memory.interrupts import uninterrupted
 
+ALONE = 1 << 18  # multiplications up to which OpenBLAS uses one thread anyway
+SHARED = 1 << 20  # multiplications from which our threads share a product
 COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS functions that get or set its thread count
 
 
@@ -125,18 +127,39 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         return
     numbers, inner, offsets = how
     size = dtype.itemsize
-    a_at = a.buffer.address + size * a.offset
-    b_at = b.buffer.address + size * b.offset
-    c_at = out.buffer.address + size * out.offset
     row = -1 if accumulate else 0 if bias is None else bias.address
-    for i, j, k in offsets:
-        function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
+    for places in offsets:
+        addresses = [
+            x.buffer.address + size * (x.offset + i)
+            for x, i in zip((a, b, out), places, strict=True)
+        ]
+        _multiply(dtype, *addresses, numbers, row, inner)
+
+
+def _multiply(dtype, a, b, c, numbers, row, inner):
+    """Call gemm, which our threads share if it is large, and BLAS' never do.
+
+    Those spin while they wait for one another: where other processes want the processors, too, a
+    product of microseconds takes milliseconds.
+    """
+    m, n, k = numbers[:3]
+    work = m * n * k * inner[0]
+    if work <= ALONE:
+        gemm(dtype)(a, b, c, *numbers, row, *inner)
+        return
+    parts = threads.parts(work, SHARED)
+    with single_threaded:
+        if parts == 1:
+            gemm(dtype)(a, b, c, *numbers, row, *inner)
+            return
+        function = loader.source_kernel("product", "product", dtype.code)
+        threads.run(function, [(t, parts, a, b, c, *numbers, row, *inner) for t in range(parts)])
 
 
 def bound_product(a, b, out, has_bias):
     """Return (code, integer arguments after the addresses of a, b, bias if any, and out).
 
-    Return None where `matmul` would not make exactly one BLAS call.
+    Return None where `matmul` would not call gemm exactly once.
     """
     dtype = out.dtype
     function = gemm(dtype) if dtype.is_float else None
@@ -146,9 +169,11 @@ def bound_product(a, b, out, has_bias):
     if how is None or len(how[2]) != 1:
         return None
     numbers, inner, _ = how
-    if not has_bias:
-        return function, (*numbers, 0, *inner)
-    return (lambda a, b, row, c: function(a, b, c, *numbers, row, *inner)), ()
+    if has_bias:
+        return (lambda a, b, row, c: _multiply(dtype, a, b, c, numbers, row, inner)), ()
+    if numbers[0] * numbers[1] * numbers[2] * inner[0] > ALONE:
+        return (lambda a, b, c: _multiply(dtype, a, b, c, numbers, 0, inner)), ()
+    return function, (*numbers, 0, *inner)
 
 
 def _with_numpy(a, b, out, bias, accumulate):

@@ -37,7 +37,7 @@ class BoundKernel:
         if self.work < SPLIT or self.steps is None or threads.count == 1:
             self.entry(*operands, *self.extra)
             return
-        threads.run(self.entry, self.calls(operands, min(threads.count, self.units)))
+        threads.run(self.entry, self.calls(operands, min(threads.parts(self.work), self.units)))
 
     def calls(self, operands, parts):
         """Return the argument tuple of each part."""

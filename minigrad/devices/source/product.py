@@ -1,13 +1,13 @@
-"""A matrix product of a compiled step, split among its threads."""
+"""A matrix product split among threads, of eager code and of compiled steps."""
 
 # pyright: reportUndefinedVariable=false
 
 
-@step_jit
+@jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def product_T(t, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
     """Compute the part of thread t of `count`: some of the batches, or of C's rows or columns.
 
-    more: -1 to add to what C holds, else 0. A batch without a stride in C is summed, and not split.
+    more: as the bias of `gemm_T`. A batch without a stride in C is summed, and not split.
     """
     if batch >= count and sc != 0:
         low, high = batch * t // count, batch * (t + 1) // count
@@ -19,5 +19,6 @@ def product_T(t, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa
     else:
         low, high = first(n, 16, t, count), first(n, 16, t + 1, count)
         b, c, n = b + SIZE * low * (ldb if tb else 1), c + SIZE * low, high - low
+        more += SIZE * low if more > 0 else 0
     if high > low:
         gemm_T(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)

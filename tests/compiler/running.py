@@ -49,7 +49,7 @@ class Run:
         found = []  # all parts or none: where the workers are busy, one thread does it alone
         parts = [(t, n, at, *more) for t in range(n)]
         if n == 1 or not threads.together(function, parts, found):
-            found = [function(0, 1, at, *more)]
+            found = [function(-1 if n > 1 else 0, n, at, *more)]
         status = found[-1]
         if status:
             raise Stopped(status)

@@ -1,7 +1,5 @@
 """Fused, planned and generated steps against a plain interpreter of the same recording."""
 
-import contextlib
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,18 +16,24 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def check(recording, data, n_threads=1):
-    """The same results and the same captured memory, on all its threads and then on one."""
+    """The same results and the same captured memory, on all its threads and on one, to the bit."""
     memory = {v: x.copy() for v, x in data.items()}
-    run = Run(recording, n_threads=n_threads, memory={v: x.copy() for v, x in data.items()})
-    for others in (contextlib.nullcontext(), threads._busy):  # the second time they are not there
+    run, alone = (
+        Run(recording, n_threads=n_threads, memory={v: x.copy() for v, x in data.items()})
+        for _ in range(2)
+    )
+    for _ in range(2):
         with np.errstate(all="ignore"):
             wanted = execute(recording, memory)
-        with others:
-            got = run.once()
-        for a, b in zip(got, wanted, strict=True):
+        got = run.once()
+        with threads._busy:
+            lonely = alone.once()
+        for a, b, c in zip(got, wanted, lonely, strict=True):
             np.testing.assert_allclose(a, np.asarray(b), rtol=2e-4, atol=2e-4)
+            np.testing.assert_array_equal(a, c)
         for v in data:
             np.testing.assert_allclose(run.memory[v], memory[v], rtol=2e-4, atol=2e-4)
+            np.testing.assert_array_equal(run.memory[v], alone.memory[v])
 
 
 @settings(max_examples=15, **QUIET)
@@ -66,7 +70,7 @@ def test_a_thread_that_is_behind_leaves_where_the_others_do(monkeypatch, written
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [1, 2, 200])
 def test_sums_that_threads_make_in_parts(monkeypatch, dtype, rows):
-    """On two threads, and on one: then there is one part, in scratch made for two."""
+    """On two threads, and on one, which makes both parts: the same bits."""
     for name in ("SHARED", "WORTH"):
         monkeypatch.setattr(schedule, name, 0)
     x = mg.variable(np.random.default_rng(rows).normal(size=(rows, 29)).astype(dtype))
@@ -77,11 +81,12 @@ def test_sums_that_threads_make_in_parts(monkeypatch, dtype, rows):
         assert {what for partial in parts for what, *_ in partial} == {"all", "columns"}
     a, error = x.numpy().astype("f8"), 1e-5 if dtype == "float32" else 1e-12
     wanted = [a.sum(), (a * a).mean(), a.sum(0), (a * 3.0).mean(0)]
-    for others in (contextlib.nullcontext(), threads._busy):
-        with others:
-            found = run.once()
-        for got, want in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(got, want, error, error * rows)
+    together = run.once()
+    with threads._busy:
+        alone = run.once()
+    for got, lonely, want in zip(together, alone, wanted, strict=True):
+        np.testing.assert_allclose(got, want, error, error * rows)
+        np.testing.assert_array_equal(got, lonely)
 
 
 def test_a_batched_product_that_threads_share_equals_numpys():

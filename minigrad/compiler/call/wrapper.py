@@ -11,6 +11,7 @@ in between.
 
 import functools
 import sys
+import time
 import weakref
 from array import array as integers
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from minigrad.array.array import Array, moves, ndarray, unshare
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.call.pace import Pace
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.functions import weakly
@@ -80,6 +82,7 @@ class Wrapper:
             "STEP": self.plan.machine_code[0], "unshare": unshare,
             "copy_buffer": self.device.copy_buffer, "FAILED": failed, "ndarray": ndarray,
             "together": threads.together, "single_threaded": single_threaded,
+            "PACE": Pace(), "clock": time.perf_counter,
             "spend": donation.spend, "moved": donation.moved, "COPIES": binding.copies,
             "claimed": donation.claimed, "taken": donation.taken, WHOLE: True,
         }  # fmt: skip
@@ -300,16 +303,21 @@ class Wrapper:
 
     def _launch(self):
         at, more = self.table.buffer_info()[0], self.plan.machine_code[1]
-        *first, last = 0, 1, at, *more
+        n = self.plan.threads
+        *first, last = -1 if n > 1 else 0, n, at, *more
         call = self._constant(functools.partial(self.plan.machine_code[0], *first))
         alone = f"done += map({call}, {self._constant((last,))})"
         lines = ["SYNC[0] = 0", f"SYNC[{STATUS}] = 0"]
         jump = "for _ in done: pass"  # a pending Ctrl-C raises here
-        n = self.plan.threads
         if n == 1:
             return [*lines[1:], alone, jump]
         lists = self._constant([(t, n, at, *more) for t in range(n)])
-        lines += [f"if not together(STEP, {lists}, done): {alone}", jump]
+        lines += [
+            "began = clock()",
+            f"if PACE.is_alone or not together(STEP, {lists}, done): {alone}",
+            "PACE.note(clock() - began)",
+            jump,
+        ]
         if self.plan.has_products:  # two thread pools that wait for each other are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]
         return lines

@@ -21,7 +21,8 @@ class Plan(Outline):
     """A compiled step; n_threads: the most that it may use (default: the pool's count).
 
     machine_code: (function, its arguments after t, T and the table's address). The function runs
-    thread t's part of T, and returns 0, or k if checks[k - 1] failed; see `step_text`.
+    thread t's part of T, or all parts if t is -1, and returns 0, or k if checks[k - 1] failed; see
+    `step_text`.
     slots: the entries of the table of int64: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.

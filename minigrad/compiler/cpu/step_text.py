@@ -1,7 +1,8 @@
 """The source of a whole step: each kernel once, and one function that calls them in order.
 
-`step(t, T, table_at, ...)` runs thread t's part of T. The table holds addresses, in the order of
-`slots`. The function returns 0, or the number of the check that failed and ended it.
+`step(thread, T, table_at, ...)` runs part `thread` of T, or all T parts if it is -1: the results
+are the same. The table holds addresses, in the order of `slots`. The function returns 0, or the
+number of the check that failed and ended it.
 
 A short step is written out, call by call. A long one, such as an unrolled loop, would take Numba
 minutes to compile: it becomes a loop over a list of numbers, `code`, which holds the kernel and the
@@ -75,15 +76,19 @@ class StepText:
     def _written_out(self):
         lines, barriers, checks = [], 0, 0
         for region in self.regions:
+            pad = ""
+            if self.n_threads > 1:
+                pad = "    "
+                lines.append("for t in range(low, high):")
             for call, invocations in region:
                 texts = [self._filled(call, x) for x in invocations]
                 if not call.is_cut and self.n_threads > 1:
-                    lines.append(f"if {call.owner} % T == t:")
-                    texts = ["    " + text for text in texts]
-                lines += texts
+                    lines.append(f"{pad}if {call.owner} % T == t:")
+                    texts = [pad + text for text in texts]
+                lines += [pad + text for text in texts]
             if self.n_threads > 1:
                 barriers += 1
-                lines.append(f"if T > 1: meet(sync, T * {barriers})")
+                lines.append(f"if thread >= 0: meet(sync, T * {barriers})")
             found = sum(call.stops for call, _ in region)
             if found:
                 checks += found
@@ -142,16 +147,19 @@ class StepText:
             "    form, following, who = code[at], code[at + 1], code[at + 2]",
             "    extent, grain = code[at + 3], code[at + 4]",
             f"    if form == {MEET}:",
-            "        if T > 1:",
+            "        if thread >= 0 and T > 1:",
             "            meetings += 1",
             "            meet(sync, T * meetings)",
             *(f"        {x}" for x in self._leave_if_failed("grain")),
-            "    elif who < 0 or who % T == t:",
-            "        b, e = I8(0), extent",
-            "        if who < 0:",
-            "            b, e = first(extent, grain, t, T), first(extent, grain, t + 1, T)",
+            "    else:",
+            "        for t in range(low, high):",
+            "            if 0 <= who and who % T != t:",
+            "                continue",
+            "            b, e = I8(0), extent",
+            "            if who < 0:",
+            "                b, e = first(extent, grain, t, T), first(extent, grain, t + 1, T)",
         ]
-        lines += self._choose(list(forms.items()), 2)
+        lines += self._choose(list(forms.items()), 3)
         return [*lines, "    at = following"]
 
     def _choose(self, forms, indent):
@@ -194,13 +202,17 @@ class StepText:
         kernels += [f"@step_jit\n{text.replace('{name}', name)}" for text, name in tiles]
         head = ["table = i8_at(table_at)", "sync, arena = table[0], table[1]"]
         head.append("status = sync + 64")
+        if self.n_threads > 1 or self.code:
+            head.append("low, high = (0, T) if thread < 0 else (thread, thread + 1)")
+        else:
+            head.append("t = thread")
         if self.is_random:
             head.append("seed, counter = table[2], table[3]")
         if not self.code:
             first = 4 if self.is_random else 2
             head += [f"p{k} = table[{k}]" for k in range(first, len(self.slots))]
         body = "\n".join(f"    {x}" for x in (*head, *lines, "return I8(0)"))
-        arguments = ["t", "T", "table_at", "code_at", *(["at", "stop"] if self.code else [])]
+        arguments = ["thread", "T", "table_at", "code_at", *(["at", "stop"] if self.code else [])]
         types = ",".join(["i8"] * len(arguments))
         step = f'@jit("i8({types})")\ndef step({", ".join(arguments)}):\n{body}\n'
         reads = "\n".join(f'read_{kinds} = read("{kinds}")' for kinds in sorted(self.kinds))

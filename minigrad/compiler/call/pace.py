@@ -1,0 +1,53 @@
+"""Decides at each call whether a compiled step runs on several threads or on one.
+
+The threads of a step wait for one another. Where other processes want the processors, one of them
+is always late, and one thread alone is faster. Its results are the same bits.
+"""
+
+LATE = 2.0  # times the calm mean of a call, from which one thread alone is tried
+WINDOW, TRIAL = 8, 4  # calls whose mean is looked at: as a rule, and in a trial
+FEWEST, MOST = 32, 1024  # calls on one thread before several are tried again
+FORGET = 1.02  # what the calm mean grows by with each window: a machine may change for good
+
+
+class Pace:
+    """Measures calls and chooses. is_alone: whether the next call runs on one thread.
+
+    Several threads are the rule. If their calls become late, one thread is tried. If that is
+    faster, it makes the next calls, ever more of them while several threads stay slower.
+    """
+
+    __slots__ = ("calls", "calm", "is_alone", "rest", "spent", "together", "until")
+
+    def __init__(self):
+        self.calm = self.together = float("inf")  # mean seconds: the least; when last tried
+        self.rest = FEWEST  # calls that one thread makes after a trial
+        self._begin(False, WINDOW)
+
+    def _begin(self, is_alone, until):
+        self.is_alone, self.until, self.calls, self.spent = is_alone, until, 0, 0.0
+
+    def note(self, seconds):
+        """Take the time of a call, and choose for the next one."""
+        self.calls += 1
+        self.spent += seconds
+        if self.calls == self.until:
+            (self._after_one if self.is_alone else self._after_several)(self.spent / self.calls)
+
+    def _after_several(self, mean):
+        self.together = mean
+        if mean > LATE * self.calm:
+            self._begin(True, TRIAL)
+            return
+        self.calm, self.rest = min(mean, FORGET * self.calm), FEWEST
+        self._begin(False, WINDOW)
+
+    def _after_one(self, mean):
+        if self.until != TRIAL:
+            self.rest = min(2 * self.rest, MOST)
+            self._begin(False, TRIAL)
+        elif mean < self.together:
+            self._begin(True, self.rest)
+        else:  # late for another reason: this is the time of a call now
+            self.calm = self.together
+            self._begin(False, WINDOW)

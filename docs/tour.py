@@ -520,8 +520,8 @@ print(mg.memory.stats()["hits"] - before, "buffers taken: the arena and the loss
 # stop 21. The kernel of stop 22 comes from it.
 #
 # … **a pass of the compiler**? [compiler/passes/](../minigrad/compiler/passes): a function from a
-# recording to a recording, and its place in `ORDER`. `sketch.py` there writes small recordings to
-# try it on.
+# recording to a recording, and its place in `ORDER`. `compiler/program/sketch.py` writes small
+# recordings to try it on.
 #
 # … **a layer**? A file of [nn/](../minigrad/nn) such as [nn/linear.py](../minigrad/nn/linear.py):
 # parameters in `__init__`, operations in `forward`.

@@ -49,7 +49,7 @@ FAULTS = {
         'OpaqueText("add_f4", [*before, *scratch], [], n - 1, "add_f4")',
     ),
     "compiler/test_equality_dtypes.py": Fault(  # in columns, ints begin with the limit of int64
-        "minigrad/compiler/cpu/loop_body.py",
+        "minigrad/compiler/cpu/kernel_lines.py",
         "start_value(*self.how_kind(k), self.real, t.kind)",
         "start_value(*self.how_kind(k), self.real)",
     ),

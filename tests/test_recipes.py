@@ -18,7 +18,7 @@ import minigrad as mg
 from minigrad import cli, errors
 from minigrad.cli import main
 from minigrad.compiler import passes
-from minigrad.compiler.passes.sketch import Sketch
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.course.mutants import message_key, text_of
 from minigrad.course.stubs import cut
 from minigrad.devices.backend import device_named

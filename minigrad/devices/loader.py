@@ -1,8 +1,8 @@
 """Kernel source text -> a real file, named by the hash of all that affects its meaning -> Numba.
 
 The file can be opened, tracebacks show it, and the machine code is kept beside it. Any change of
-the text, Numba or the flags changes the name, so no stale entry is ever used. `store.py` handles
-damaged files and disks that cannot be written.
+the text, Numba or the flags changes the name, so no stale entry is ever used. `cache_files.py`
+handles damaged files and disks that cannot be written.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import types
 
-from minigrad.devices import store
+from minigrad.devices import cache_files
 from minigrad.memory.forks import Held, PoliteLock, hold
 from minigrad.memory.interrupts import uninterrupted
 
@@ -173,7 +173,7 @@ def load_source(name, header="header"):
 
 def _import(name, text):
     path = cache_folder() / f"{name}.py"
-    if not _holds(path, text) and not store.put(path, text.encode()):
+    if not _holds(path, text) and not cache_files.put(path, text.encode()):
         lines = text.splitlines(keepends=True)
         linecache.cache[str(path)] = len(text), None, lines, str(path)  # for tracebacks
     module = types.ModuleType(name)
@@ -199,13 +199,13 @@ def _holds(path, text):
 def _bytecode(path, text):
     """Return the Python code object of a kernel file, cached: reading beats compiling."""
     kept = path.with_suffix(".bytecode")
-    data = store.read(kept)
+    data = cache_files.read(kept)
     if data is not None:
         code = marshal.loads(data)
         if code.co_filename == str(path):  # else the folder was moved
             return code
     code = compile(text, str(path), "exec", dont_inherit=True)
-    store.write(kept, marshal.dumps(code))
+    cache_files.write(kept, marshal.dumps(code))
     return code
 
 

@@ -25,7 +25,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
-from minigrad.devices import store
+from minigrad.devices import cache_files
 
 VERSION = 3  # of a file's content
 
@@ -56,7 +56,7 @@ class MachineCode(NullCache):
 
     def load_overload(self, sig, target_context):
         target_context.refresh()
-        data = store.read(self._path(sig, target_context.codegen()))
+        data = cache_files.read(self._path(sig, target_context.codegen()))
         if data is None:
             return None
         try:
@@ -76,7 +76,7 @@ class MachineCode(NullCache):
             for one in data.library._final_module.functions
             if one.is_declaration and one.name.startswith("minigrad_kernel_")
         ]
-        store.write(self._path(sig, data.codegen), dumps((called, *data._reduce())))
+        cache_files.write(self._path(sig, data.codegen), dumps((called, *data._reduce())))
 
 
 class Part(JITCodeLibrary):

@@ -10,9 +10,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import DTYPES, int64, real_of
 from minigrad.devices import backend
-from minigrad.devices.apart import Apart
 from minigrad.devices.host import HostMemory
 from minigrad.devices.loader import source
+from minigrad.devices.own_pool import OwnPool
 from minigrad.formulas.expression import Program
 from minigrad.formulas.ufuncs import as_stored, quiet, reduced, values_of, wide
 from minigrad.formulas.update import STEPS
@@ -52,7 +52,7 @@ def windows_of(x, window, border=0.0):
     return x, views[:, :, ::sh, ::sw, ::dh, ::dw].transpose(0, 1, 4, 5, 2, 3)
 
 
-class Numpy(HostMemory, Apart):
+class Numpy(HostMemory, OwnPool):
     """The device table (see `table.Device`) by NumPy, over memory of the host."""
 
     name, has_kernels = "numpy", False

@@ -6,7 +6,7 @@ innermost stride (0, 1, other) is part of the text, because LLVM vectorizes only
 
 from minigrad.formulas.emitter import Emitter, Operand, real_type
 from minigrad.formulas.expression import substitute, symbol
-from minigrad.formulas.loop import Lines, Loops
+from minigrad.formulas.row_loops import Lines, Loops
 
 
 class KernelLines(Lines):

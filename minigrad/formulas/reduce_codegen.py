@@ -4,7 +4,14 @@ import re
 
 from minigrad.array.dtypes import int64
 from minigrad.formulas.codegen import EagerKernel
-from minigrad.formulas.loop import SUMS, Gathering, combine, reduced_kind, start_value, stored_as
+from minigrad.formulas.row_loops import (
+    SUMS,
+    Gathering,
+    combine,
+    reduced_kind,
+    start_value,
+    stored_as,
+)
 from minigrad.formulas.sums import BLOCK, COLUMNS, DENSE
 
 FOUR = 4  # rows that are added before their sum is added to a longer one

@@ -2,7 +2,7 @@
 
 from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.loop import Gathering, elements, reductions
+from minigrad.formulas.row_loops import Gathering, elements, reductions
 
 
 def rows_text(program, modes, kinds, inner, in_place=False, block=0):

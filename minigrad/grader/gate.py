@@ -154,7 +154,7 @@ def close(
         os.environ["MINIGRAD_CACHE"] = engine["kernels"]
         loader = vars(importlib.import_module("minigrad.devices.loader"))
         loader["cache_folder"] = lambda: pathlib.Path(engine["kernels"])  # though it is read-only
-        vars(importlib.import_module("minigrad.devices.store"))["put"] = _keep_nothing
+        vars(importlib.import_module("minigrad.devices.cache_files"))["put"] = _keep_nothing
     else:
         _find_compiled_kernels(engine["environment"])
     closed_parts = [os.path.join(package, n.rpartition(".")[2]) for n in CLOSED_WITH_ENGINE]

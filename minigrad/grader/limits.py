@@ -12,8 +12,8 @@ class Limits:
     `compile_seconds` and `total_seconds` are for all calls of an exercise together.
     `processes` counts all processes of the worker's user, so it needs a user of its own.
     `file_bytes` holds for each file. What all files of a worker take is measured by the parent
-    while it runs (`disk.py`): `folder_bytes` and `folder_files`. What it removed and still has open
-    or mapped is not found there: `open_files` and `memory_bytes` bound that.
+    while it runs (`disk_usage.py`): `folder_bytes` and `folder_files`. What it removed and still
+    has open or mapped is not found there: `open_files` and `memory_bytes` bound that.
     """
 
     load_seconds: float = 20.0

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from minigrad.grader.disk import excess
+from minigrad.grader.disk_usage import excess
 from minigrad.grader.launcher import GraderError, Server, clean_environment, no_call, remove
 from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError

@@ -103,7 +103,7 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
     """
     rules = [(path, LIST) for path in listed]
     rules += [(path, EXECUTE | READ | LIST) for path in readable]
-    # No file moves from folder to folder: who counts what is there would miss it (disk.py).
+    # No file moves from folder to folder: who counts what is there would miss it (disk_usage.py).
     rules += [(path, ~(EXECUTE | REFER)) for path in writable]
     walls: list[tuple[str, Callable[[Any], None]]] = [
         ("other files", lambda libc: _close_files(libc, rules)),

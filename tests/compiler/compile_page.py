@@ -17,8 +17,8 @@ from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.copies import without_copies
 from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.localise import localise
-from minigrad.compiler.passes.printing import show
-from minigrad.compiler.passes.sketch import Sketch, view
+from minigrad.compiler.program.printing import show
+from minigrad.compiler.program.sketch import Sketch, view
 from minigrad.compiler.report.report import ProgramReport
 from minigrad.errors import MinigradError
 from tests.compiler import page_steps as examples

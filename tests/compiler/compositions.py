@@ -11,8 +11,8 @@ it: add a generator below, and the table at the end.
 from itertools import pairwise, product
 
 from minigrad.array.dtypes import bool_
-from minigrad.compiler.passes.sketch import transposed, view
 from minigrad.compiler.program.program import Ref
+from minigrad.compiler.program.sketch import transposed, view
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, symbol
 from minigrad.ops.base import Elementwise

@@ -4,7 +4,7 @@ import textwrap
 
 import numpy as np
 
-from minigrad.compiler.passes.printing import show
+from minigrad.compiler.program.printing import show
 from tests.compiler.interpreter import execute
 
 

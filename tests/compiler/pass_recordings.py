@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minigrad.array.layout import size_of
-from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.program import CAPTURED, TEMPORARY, Ref
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.formulas.expression import IDENTITY, Program, maximum
 from tests.compiler import random_recordings
 from tests.compiler.compositions import COMPOSITIONS

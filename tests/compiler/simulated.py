@@ -9,8 +9,8 @@ import numpy as np
 from minigrad.compiler.cpu.schedule import regions_of
 from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import Sharing, rooted
-from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.domain import rows_of
 from minigrad.compiler.program.items import MatMul, touch
 from minigrad.compiler.program.traffic import lives_of

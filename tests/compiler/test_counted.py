@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.cpu.schedule import ScheduledCall
 from minigrad.compiler.fuse.fuse import fuse
-from minigrad.compiler.passes.sketch import Sketch
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.compiler.program.traffic import instruction_bytes
 from minigrad.compiler.report.report import _summed
 from minigrad.compiler.trace.capture import capture

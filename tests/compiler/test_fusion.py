@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.compiler.cpu.cpu_plan import Plan
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.program.items import MatMul, Opaque
 from minigrad.compiler.trace.capture import capture
 from tests.compiler.interpreter import execute, memory_of

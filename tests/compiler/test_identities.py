@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.piece import piece_of
-from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.identities import FORMULAS, IDENTITIES, NUMBERS, Rewrite
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import Expression, Program, substitute, symbol, symbols_of
 from minigrad.formulas.kinds import Kinds

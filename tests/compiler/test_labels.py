@@ -1,8 +1,8 @@
 """What values and calls are called in reports: operations, and parameters of models."""
 
 import minigrad as mg
-from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.labels import joined, operation
+from minigrad.compiler.program.sketch import Sketch
 
 
 def test_labels():

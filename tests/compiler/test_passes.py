@@ -5,12 +5,12 @@ import textwrap
 import numpy as np
 
 from minigrad.array.dtypes import int32
-from minigrad.compiler.passes.arithmetic import reduced, result, stored
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
-from minigrad.compiler.passes.printing import show
-from minigrad.compiler.passes.sketch import Sketch, transposed, view
+from minigrad.compiler.passes.helpers.arithmetic import reduced, result, stored
+from minigrad.compiler.program.printing import show
+from minigrad.compiler.program.sketch import Sketch, transposed, view
 from minigrad.formulas.expression import Program, exp, symbol, where
 from tests.compiler.outcomes import becomes, stays
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from minigrad.array.dtypes import int32, int64
-from minigrad.compiler.passes.arithmetic import result, stored
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
-from minigrad.compiler.passes.regions import through
-from minigrad.compiler.passes.sketch import Sketch, view
+from minigrad.compiler.passes.helpers.arithmetic import result, stored
+from minigrad.compiler.passes.helpers.regions import through
+from minigrad.compiler.program.sketch import Sketch, view
 from minigrad.formulas.expression import maximum, minimum, symbol
 from tests.compiler.outcomes import stays
 

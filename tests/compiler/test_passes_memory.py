@@ -5,12 +5,12 @@ import time
 import pytest
 
 from minigrad.compiler.passes import simplify
-from minigrad.compiler.passes.algebra import is_copy
 from minigrad.compiler.passes.copies import without_copies
+from minigrad.compiler.passes.helpers.algebra import is_copy
 from minigrad.compiler.passes.localise import localise
-from minigrad.compiler.passes.printing import show
-from minigrad.compiler.passes.sketch import Sketch, transposed, view
+from minigrad.compiler.program.printing import show
 from minigrad.compiler.program.program import Ref
+from minigrad.compiler.program.sketch import Sketch, transposed, view
 from minigrad.compiler.trace.capture import capture
 from tests.compiler.interpreter import execute, memory_of
 from tests.compiler.outcomes import becomes, same, stays

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from minigrad.compiler import passes
-from minigrad.compiler.passes.printing import show
+from minigrad.compiler.program.printing import show
 from tests.compiler.compositions import COMPOSITIONS, SUMS
 from tests.compiler.outcomes import differing, outcome, same
 from tests.compiler.pass_recordings import composed, recordings

@@ -6,7 +6,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.compiler.cpu.cpu_plan import Plan
-from minigrad.compiler.passes.sketch import Sketch
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.compiler.report.picture import picture_of
 from minigrad.viz.layout import place
 from tests.compiler.page_steps import training

@@ -6,8 +6,8 @@ import pytest
 
 import minigrad as mg
 from minigrad.compiler.cpu.cpu_plan import Plan
-from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.program import CONSTANT, TEMPORARY
+from minigrad.compiler.program.sketch import Sketch
 from minigrad.compiler.program.traffic import distinct, instruction_bytes, lives, peak
 from minigrad.compiler.report.memory_plan import MemoryPlan
 from minigrad.compiler.report.report import ProgramReport

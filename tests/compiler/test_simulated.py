@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from minigrad.compiler.cpu import schedule
 from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
 from minigrad.compiler.passes import simplify
-from minigrad.compiler.passes.printing import show
-from minigrad.compiler.passes.sketch import Sketch
+from minigrad.compiler.program.printing import show
 from minigrad.compiler.program.program import CAPTURED, Ref
+from minigrad.compiler.program.sketch import Sketch
 from tests.compiler import pass_recordings, random_recordings
 from tests.compiler.interpreter import execute
 from tests.compiler.simulated import Simulation, is_fused

@@ -8,9 +8,9 @@ import pytest
 from minigrad.compiler.cpu import schedule
 from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
 from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import Sharing
-from minigrad.compiler.fuse.loop import Loop
-from minigrad.compiler.passes.sketch import Sketch, transposed, view
+from minigrad.compiler.program.sketch import Sketch, transposed, view
 from minigrad.formulas.expression import Program, symbol
 from tests.compiler.interpreter import execute
 from tests.compiler.simulated import Simulation

@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from minigrad.devices import loader, store
+from minigrad.devices import cache_files, loader
 from minigrad.errors import CacheWarning
 
 DATA = bytes(range(256)) * 3
@@ -22,7 +22,7 @@ TEXT = '@jit("i8(i8)")\ndef kernel(x):\n    return x + {}\n'
 @pytest.fixture
 def fresh_state(monkeypatch):
     """As in a process that has written nothing yet."""
-    monkeypatch.setattr(store, "_state", {"warned": False, "swept": False})
+    monkeypatch.setattr(cache_files, "_state", {"warned": False, "swept": False})
 
 
 @pytest.fixture
@@ -48,48 +48,48 @@ def refuse(number):
 
 def test_what_was_written_is_read(tmp_path):
     path = tmp_path / "one"
-    assert store.write(path, DATA)
-    assert store.read(path) == DATA
-    assert store.write(path, b"")
-    assert store.read(path) == b""
+    assert cache_files.write(path, DATA)
+    assert cache_files.read(path) == DATA
+    assert cache_files.write(path, b"")
+    assert cache_files.read(path) == b""
     assert os.listdir(tmp_path) == ["one"]
 
 
 def test_a_file_cut_at_any_length_is_not_there(tmp_path):
     path = tmp_path / "one"
-    store.write(path, DATA)
+    cache_files.write(path, DATA)
     whole = path.read_bytes()
     for n in range(len(whole)):
         path.write_bytes(whole[:n])
-        assert store.read(path) is None, n
+        assert cache_files.read(path) is None, n
     path.write_bytes(whole + b"\0")
-    assert store.read(path) is None
+    assert cache_files.read(path) is None
 
 
 def test_a_file_with_any_bit_flipped_is_not_there(tmp_path):
     path = tmp_path / "one"
-    store.write(path, DATA[:64])
+    cache_files.write(path, DATA[:64])
     whole = bytearray(path.read_bytes())
     for bit in range(8 * len(whole)):
         whole[bit // 8] ^= 1 << bit % 8
         path.write_bytes(whole)
-        assert store.read(path) is None, bit
+        assert cache_files.read(path) is None, bit
         whole[bit // 8] ^= 1 << bit % 8
 
 
 def test_a_folder_in_the_place_of_a_file_is_replaced(tmp_path):
     path = tmp_path / "one"
     path.mkdir()
-    assert store.read(path) is None
-    assert store.write(path, DATA)
-    assert store.read(path) == DATA
+    assert cache_files.read(path) is None
+    assert cache_files.write(path, DATA)
+    assert cache_files.read(path) == DATA
 
 
 def test_a_file_that_cannot_be_opened_is_not_there(tmp_path, monkeypatch):
     path = tmp_path / "one"
-    store.write(path, DATA)
+    cache_files.write(path, DATA)
     monkeypatch.setattr(pathlib.Path, "read_bytes", refuse(errno.EACCES))
-    assert store.read(path) is None
+    assert cache_files.read(path) is None
 
 
 class FullFile:
@@ -113,36 +113,38 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_leaves_nothing(
     tmp_path, monkeypatch, fresh_state
 ):
     path = tmp_path / "one"
-    store.write(path, DATA)
-    monkeypatch.setattr(store.os, "fdopen", FullFile)
+    cache_files.write(path, DATA)
+    monkeypatch.setattr(cache_files.os, "fdopen", FullFile)
     with pytest.warns(CacheWarning, match="No space left on device.*MINIGRAD_CACHE") as caught:
-        assert [store.write(tmp_path / name, b"new") for name in ("one", "two")] == [False] * 2
+        assert [cache_files.write(tmp_path / name, b"new") for name in ("one", "two")] == [
+            False
+        ] * 2
     assert len(caught) == 1
-    assert store.read(path) == DATA
+    assert cache_files.read(path) == DATA
     assert os.listdir(tmp_path) == ["one"]
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOENT, errno.EDQUOT])
 def test_a_folder_that_takes_no_file_warns_once(tmp_path, monkeypatch, fresh_state, number):
-    monkeypatch.setattr(store.tempfile, "mkstemp", refuse(number))
+    monkeypatch.setattr(cache_files.tempfile, "mkstemp", refuse(number))
     with pytest.warns(CacheWarning, match=os.strerror(number)) as caught:
-        assert not any(store.write(tmp_path / "one", DATA) for _ in range(3))
+        assert not any(cache_files.write(tmp_path / "one", DATA) for _ in range(3))
     assert len(caught) == 1
 
 
 WRITER = """
 import os, pathlib, sys
-from minigrad.devices import store
+from minigrad.devices import cache_files
 path = pathlib.Path(sys.argv[1])
 print("ready", flush=True)
 while True:
-    store.write(path, os.urandom(400_000))
+    cache_files.write(path, os.urandom(400_000))
 """
 
 
 def test_a_process_killed_while_it_writes_leaves_a_whole_file(tmp_path, monkeypatch, fresh_state):
     path = tmp_path / "one"
-    assert store.write(path, DATA)
+    assert cache_files.write(path, DATA)
     for k in range(8):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
@@ -151,16 +153,16 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_file(tmp_path, monkeypa
         time.sleep(0.01 + 0.007 * k)
         writer.kill()
         writer.communicate()
-        data = store.read(path)
+        data = cache_files.read(path)
         assert data == DATA or len(data) == 400_000
-    drafts = [*tmp_path.glob(f"{store.DRAFT}*")]
-    (tmp_path / f"{store.DRAFT}now").write_bytes(b"of another process, at work")
-    (old := tmp_path / f"{store.DRAFT}old").write_bytes(b"left")
+    drafts = [*tmp_path.glob(f"{cache_files.DRAFT}*")]
+    (tmp_path / f"{cache_files.DRAFT}now").write_bytes(b"of another process, at work")
+    (old := tmp_path / f"{cache_files.DRAFT}old").write_bytes(b"left")
     for draft in (*drafts, old):
         os.utime(draft, (1e9, 1e9))
-    monkeypatch.setitem(store._state, "swept", False)
-    store.write(path, DATA)
-    assert {*os.listdir(tmp_path)} == {"one", f"{store.DRAFT}now"}
+    monkeypatch.setitem(cache_files._state, "swept", False)
+    cache_files.write(path, DATA)
+    assert {*os.listdir(tmp_path)} == {"one", f"{cache_files.DRAFT}now"}
 
 
 # ---- kernels -----------------------------------------------------------------------------------
@@ -168,14 +170,14 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_file(tmp_path, monkeypa
 DAMAGE = {
     "empty": lambda data: b"",
     "one byte": lambda data: data[:1],
-    "the check": lambda data: data[: store.CHECK],
-    "the check and a byte": lambda data: data[: store.CHECK + 1],
+    "the check": lambda data: data[: cache_files.CHECK],
+    "the check and a byte": lambda data: data[: cache_files.CHECK + 1],
     "half": lambda data: data[: len(data) // 2],
     "all but a byte": lambda data: data[:-1],
     "a byte more": lambda data: data + b"\0",
     "zeros": lambda data: bytes(len(data)),
     "a bit of the check": lambda data: flipped(data, 3),
-    "a bit of the pickle": lambda data: flipped(data, store.CHECK + 40),
+    "a bit of the pickle": lambda data: flipped(data, cache_files.CHECK + 40),
     "a bit of the code": lambda data: flipped(data, len(data) // 2),
     "the last bit": lambda data: flipped(data, len(data) - 1),
     "another version": lambda data: b"minigrad" + data,
@@ -221,10 +223,10 @@ def test_a_folder_in_the_place_of_a_kernel_file_heals(empty_loader, suffix):
 def test_machine_code_that_cannot_be_built_again_is_compiled(empty_loader, monkeypatch):
     assert loader.load(TEXT.format(7)).kernel(1) == 8
     (file,) = empty_loader.glob("*.code")
-    store.write(file, b"\x80no pickle, and yet the right check")
+    cache_files.write(file, b"\x80no pickle, and yet the right check")
     loader._modules.clear()
     assert loader.load(TEXT.format(7)).kernel(1) == 8
-    store.write(file, __import__("pickle").dumps((1, 2, 3)))
+    cache_files.write(file, __import__("pickle").dumps((1, 2, 3)))
     loader._modules.clear()
     assert loader.load(TEXT.format(7)).kernel(1) == 8
 
@@ -250,10 +252,10 @@ print(losses)
 """
 FULL = """
 import errno, os
-from minigrad.devices import store
+from minigrad.devices import cache_files
 def full(path, data):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-store.write_whole = full
+cache_files.write_whole = full
 """
 NOWHERE = """
 import tempfile
@@ -293,7 +295,7 @@ def test_every_file_cut_or_flipped_heals(filled):
         damage = ("half", "a bit of the code", "empty", "the last bit")[number % 4]
         file.write_bytes(DAMAGE[damage](file.read_bytes()))
     assert run(folder, flags=("-W", "error")) == first
-    assert all(store.read(file) is not None for file in files if file.suffix != ".py")
+    assert all(cache_files.read(file) is not None for file in files if file.suffix != ".py")
 
 
 @pytest.mark.parametrize("before", [FULL, NOWHERE], ids=["full", "read-only"])
@@ -305,7 +307,7 @@ def test_without_a_disk_it_runs_and_warns_once(filled, tmp_path, before):
 
 
 def test_a_traceback_shows_a_kernel_that_is_on_no_disk(empty_loader, monkeypatch):
-    monkeypatch.setattr(store, "write_whole", refuse(errno.ENOSPC))
+    monkeypatch.setattr(cache_files, "write_whole", refuse(errno.ENOSPC))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CacheWarning)
         module = loader.load("def kernel(x):\n    return 1 // x\n")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import disk, run, tester, wire
+from minigrad.grader import disk_usage, run, tester, wire
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.launcher import GraderError
@@ -367,9 +367,9 @@ def test_a_few_files_are_no_excess(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     for k in range(5):
         (tmp_path / "a" / f"{k}").write_bytes(bytes(10_000))
-    assert disk.excess(str(tmp_path), 100_000, 7) == ""
-    assert "more than 6 files and folders" in disk.excess(str(tmp_path), 100_000, 6)
-    assert "more than 40,000 bytes" in disk.excess(str(tmp_path), 40_000, 7)
+    assert disk_usage.excess(str(tmp_path), 100_000, 7) == ""
+    assert "more than 6 files and folders" in disk_usage.excess(str(tmp_path), 100_000, 6)
+    assert "more than 40,000 bytes" in disk_usage.excess(str(tmp_path), 40_000, 7)
 
 
 def test_a_file_with_gaps_takes_what_lies_on_the_disk(tmp_path):
@@ -377,11 +377,11 @@ def test_a_file_with_gaps_takes_what_lies_on_the_disk(tmp_path):
         file.truncate(10**9)
     if not hasattr(os.stat_result, "st_blocks") or (tmp_path / "gap").stat().st_blocks:
         pytest.skip("files have no gaps here")
-    assert disk.excess(str(tmp_path), 100_000, 7) == ""
+    assert disk_usage.excess(str(tmp_path), 100_000, 7) == ""
 
 
 def test_a_folder_that_always_vanishes_is_too_much(tmp_path):
-    assert "moved its folders" in disk.excess(str(tmp_path / "gone"), 100, 7)
+    assert "moved its folders" in disk_usage.excess(str(tmp_path / "gone"), 100, 7)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits of the system's")

@@ -10,14 +10,14 @@ from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.inplace import Sharing
 from minigrad.compiler.passes import simplify
-from minigrad.compiler.program.outline import Outline
+from minigrad.compiler.program.plan_base import PlanBase
 from minigrad.compiler.program.traffic import lives_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas
 from minigrad.devices.threads import threads as pool
 
 
-class Plan(Outline):
+class Plan(PlanBase):
     """A compiled step; n_threads: the most that it may use (default: the pool's count).
 
     machine_code: (function, its arguments after t, T and the table's address). The function runs

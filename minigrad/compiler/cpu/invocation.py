@@ -6,7 +6,7 @@ from minigrad.array.dtypes import float64
 from minigrad.compiler.cpu.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.fuse.epilogue import rows_of_block, tile_text
 from minigrad.compiler.program.program import Value
-from minigrad.devices.product import gemm_calls
+from minigrad.devices.gemm_plan import gemm_calls
 
 
 class Address(NamedTuple):

@@ -7,10 +7,10 @@ per thread, and each small call goes to the thread with the least work.
 from typing import Any
 
 from minigrad.array.dtypes import float32, float64
-from minigrad.compiler.cpu.loop_text import loop_text
+from minigrad.compiler.cpu.kernel_text import kernel_text
 from minigrad.compiler.cpu.opaque_text import scratch_of, work_of
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import rooted
-from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
 
@@ -47,7 +47,7 @@ def estimate(item):
         more = estimate(item.epilogue) if item.epilogue else 0
         return item.flops / FLOPS + 300 + more
     if type(item) is Loop:
-        return loop_text(item, False).ns
+        return kernel_text(item, False).ns
     moved = sum(r.size for r in (*item.reads, *item.writes))
     return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
 
@@ -77,7 +77,7 @@ def _calls(item, ns, owner, n):
         return _opaque_calls(item, ns, (reads, writes), n)
     if type(item) is MatMul:
         return _product_calls(item, ns, (reads, writes), owner, n)
-    kernel = loop_text(_rooted_loop(item, owner), n > 1 and ns > WORTH)
+    kernel = kernel_text(_rooted_loop(item, owner), n > 1 and ns > WORTH)
     call = ScheduledCall("loop", item, reads, writes, ns)
     call.kernel, call.is_cut = kernel, kernel.grain > 0
     calls = [call]
@@ -107,7 +107,7 @@ def _product_calls(item, ns, refs, owner, n):
     call.is_cut = n > 1 and ns > WORTH
     if item.epilogue is None:
         return [call]
-    kernel = loop_text(_rooted_loop(item.epilogue, owner), True)
+    kernel = kernel_text(_rooted_loop(item.epilogue, owner), True)
     rows, columns = item.out.shape
     if kernel.extent in (rows, rows * columns) and kernel.grain:
         call.kernel = kernel

@@ -5,7 +5,7 @@ of a weight: each thread multiplies a block of rows and immediately runs the for
 barrier in between.
 """
 
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.program.domain import rows_of, spread
 from minigrad.compiler.program.items import MatMul, conflict, touch
 

@@ -6,14 +6,14 @@ instruction reads, or touches what it writes.
 """
 
 from minigrad.compiler.fuse.epilogue import attach
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.hoist import hoist
-from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.fuse.piece import copy_of, piece_of
 from minigrad.compiler.fuse.recompute import recompute
 from minigrad.compiler.fuse.skinny import MOST, as_formula
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Instruction, Value, whole
-from minigrad.devices.product import readable
+from minigrad.devices.gemm_plan import readable
 
 REACH = 48  # how many items an instruction may move up
 

@@ -4,7 +4,7 @@ The optimizer comes last in a step, so all gradients are alive at the end of bac
 needs to wait only for its gradient and for the last read of the old parameter.
 """
 
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.program.items import conflict
 
 FEW = 8  # elements

@@ -3,7 +3,7 @@
 Temporaries do so inside the arena; a result takes over a donated argument.
 """
 
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Ref
 

@@ -4,7 +4,7 @@ A large temporary computed from small operands, such as the hidden layer of a ne
 inputs, costs more to write and read back than to compute twice.
 """
 
-from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop, shown
+from minigrad.compiler.fuse.fused_loop import MOST_ARRAYS, Loop, shown
 from minigrad.compiler.program.items import touch
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import substitute, symbol, symbols_of

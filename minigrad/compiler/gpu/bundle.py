@@ -6,7 +6,7 @@ counts in float64 stay apart from updates in float32.
 """
 
 from minigrad.array.layout import contiguous_strides
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.gpu.fuse import is_by_rows
 from minigrad.compiler.program.items import conflict
 from minigrad.compiler.program.program import Ref

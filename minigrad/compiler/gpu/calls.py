@@ -7,7 +7,7 @@ one call of `elementwise` or `rows` with a program of all their formulas.
 from typing import Any, NamedTuple
 
 from minigrad.array.layout import size_of
-from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.gpu.bundle import THREADS, Bundle, BundlePart, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
 from minigrad.compiler.program.items import MatMul

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from minigrad.array.layout import collapse
 from minigrad.compiler.fuse.fuse import items_of
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.hoist import hoist
-from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Instruction
 from minigrad.formulas.expression import (

@@ -8,15 +8,15 @@ from typing import Any
 
 from minigrad.compiler.cpu.schedule import ScheduledCall
 from minigrad.compiler.fuse.arena import Arena
+from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import Sharing, rooted
-from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bound import Bound
 from minigrad.compiler.gpu.bundle import Bundle, bundled
 from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.program.items import MatMul
-from minigrad.compiler.program.outline import Outline
+from minigrad.compiler.program.plan_base import PlanBase
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED
 from minigrad.compiler.program.traffic import lives_of
 from minigrad.compiler.trace.functions import weakly
@@ -30,7 +30,7 @@ class Unfit(Exception):
         self.why = why
 
 
-class GpuPlan(Outline):
+class GpuPlan(PlanBase):
     """A compiled step for a GPU. Raises Unfit if the program cannot run there.
 
     device: its name. regions: lists of one ScheduledCall each, in the order of the launches.

@@ -1,6 +1,6 @@
 """Common subexpression elimination: equal instructions are computed once."""
 
-from minigrad.compiler.passes.draft import within
+from minigrad.compiler.passes.helpers.draft import within
 from minigrad.compiler.program.program import Instruction, Recording, Ref
 
 WITH_EFFECTS = {"random", "callback"}  # equal ones are not merged
@@ -15,8 +15,8 @@ def share_common(recording):
     that no other instruction writes. Equal results are both computed, because each has its own
     memory. Equal checks become one.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x, w = s.argument((3,)), s.captured("w", (3,))
     >>> y = s.add(s.mul(x, w), s.mul(x, w))

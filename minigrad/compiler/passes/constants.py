@@ -4,9 +4,9 @@ Gradients begin as ones, sums of gradients as zeros: most fills are read once, r
 """
 
 from minigrad.array.layout import size_of
-from minigrad.compiler.passes.algebra import is_copy, simpler
-from minigrad.compiler.passes.arithmetic import filled, real_of, reduced, result, stored
-from minigrad.compiler.passes.regions import Intervals, interval
+from minigrad.compiler.passes.helpers.algebra import is_copy, simpler
+from minigrad.compiler.passes.helpers.arithmetic import filled, real_of, reduced, result, stored
+from minigrad.compiler.passes.helpers.regions import Intervals, interval
 from minigrad.compiler.program.program import Instruction, Recording, Ref
 from minigrad.formulas.expression import IDENTITY, symbols_of
 
@@ -19,8 +19,8 @@ def fold_constants(recording):
     Instructions that need memory (matmul, gather, ...) still read it. A fill that is no longer read
     is dead code. Formulas are simplified; see `algebra`.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x = s.argument((4, 3))
     >>> one = s.fill(1.0, (4, 3))

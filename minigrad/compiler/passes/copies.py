@@ -1,11 +1,11 @@
 """Copy elimination: results are written directly to their target, or read where they lie."""
 
 from minigrad.array.layout import expand_strides
-from minigrad.compiler.passes.algebra import is_copy
-from minigrad.compiler.passes.draft import Draft, within
-from minigrad.compiler.passes.regions import shows_same, through
+from minigrad.compiler.passes.helpers.algebra import is_copy
+from minigrad.compiler.passes.helpers.draft import Draft, within
+from minigrad.compiler.passes.helpers.regions import shows_same, through
 from minigrad.compiler.program.program import Ref
-from minigrad.devices.product import readable
+from minigrad.devices.gemm_plan import readable
 
 FORMULAS = {"elementwise", "rows", "reduce"}
 
@@ -17,8 +17,8 @@ def without_copies(recording):
     write directly to the slot, if its old content is no longer needed. They must accept the other
     layout: formulas always do, BLAS if one stride is 1.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch, transposed
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch, transposed
     >>> s = Sketch()
     >>> x, slot = s.argument((3, 4)), s.captured("slot", (4, 4))
     >>> turned = s.copy(transposed(x))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from minigrad.array.overlap import overlaps
-from minigrad.compiler.passes.regions import Intervals, interval, shows_same
+from minigrad.compiler.passes.helpers.regions import Intervals, interval, shows_same
 from minigrad.compiler.program.program import Recording
 
 
@@ -16,8 +16,8 @@ def eliminate_dead(recording, dead_slices=()):
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x, w = s.argument((4,)), s.captured("w", (4,))
     >>> unread = s.exp(x)

@@ -6,7 +6,7 @@ drops the gradient (zero_grad at its end or its beginning), nothing outside need
 
 from bisect import bisect_right
 
-from minigrad.compiler.passes.regions import Intervals, interval, shows_same
+from minigrad.compiler.passes.helpers.regions import Intervals, interval, shows_same
 from minigrad.compiler.program.program import TEMPORARY, Recording, Value
 
 
@@ -19,8 +19,8 @@ def localise(recording, dead_slices=()):
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch, view
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch, view
     >>> s = Sketch()
     >>> x, flat = s.argument((4,)), s.captured("flat", (12,))
     >>> dw, db = view(flat, (4,)), view(flat, (4,), offset=8)

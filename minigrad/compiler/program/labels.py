@@ -19,7 +19,7 @@ BACKWARD, STEP = " backward", ".step"
 def operation(instruction):
     """Return the name of the operation that an instruction belongs to.
 
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x = s.argument((2, 3))
     >>> s.reduce("sum", s.exp(x), axes=(1,)) and [operation(i) for i in s.instructions]

@@ -7,7 +7,7 @@ from minigrad.compiler.program.items import MatMul
 def distinct(ref):
     """Return the bytes of a Ref's distinct elements: broadcast ones count once.
 
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> from minigrad.compiler.program.program import Ref
     >>> row = Sketch().argument((4,))
     >>> distinct(row), distinct(Ref(row.value, (8, 4), (0, 1)))

@@ -13,7 +13,7 @@ from minigrad.devices import loader
 from minigrad.devices.cpu.own_matmul import own_matmul
 from minigrad.devices.cpu.own_matmul import state as own_state
 from minigrad.devices.cpu.own_matmul import use_own as use_own
-from minigrad.devices.product import gemm_calls, readable
+from minigrad.devices.gemm_plan import gemm_calls, readable
 from minigrad.devices.threads import chosen, threads
 from minigrad.memory.interrupts import uninterrupted
 

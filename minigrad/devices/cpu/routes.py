@@ -17,7 +17,7 @@ from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.programs import BoundKernel, Programs
 from minigrad.devices.cpu.structural import StructuralKernels
-from minigrad.devices.product import readable
+from minigrad.devices.gemm_plan import readable
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import Program, symbol

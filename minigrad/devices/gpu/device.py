@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from minigrad.devices.apart import Apart
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
 from minigrad.devices.gpu.product.convolution import Convolution
 from minigrad.devices.gpu.product.matmul import Matmul
 from minigrad.devices.gpu.structural import StructuralKernels
 from minigrad.devices.gpu.updates import Updates
+from minigrad.devices.own_pool import OwnPool
 from minigrad.errors import DeviceError
 from minigrad.memory.interrupts import uninterrupted
 
 
-class Gpu(Apart, GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
+class Gpu(OwnPool, GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
     """The device table (see `table.Device`) of devices that run CUDA kernels.
 
     A subclass provides memory (`pool`; methods to write, read and copy it) and runs kernels

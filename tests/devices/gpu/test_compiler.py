@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.devices import loader, store
+from minigrad.devices import cache_files, loader
 from minigrad.devices.gpu import compiler
 from minigrad.devices.gpu.driver import cubins as cuda_cubins
 from minigrad.devices.gpu.kernel import GpuKernel
@@ -251,15 +251,15 @@ def test_damaged_cubin_is_compiled_again(folder, damage):
     again = cuda_cubins.cubin(a_kernel(), SM90)
     assert len(again.code) == len(first.code)
     assert (again.registers, again.spills) == (first.registers, first.spills)
-    assert store.read(path) is not None
+    assert cache_files.read(path) is not None
 
 
 def test_cubin_that_cannot_be_kept_is_used_and_warns(folder, monkeypatch):
     def full(path, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store, "write_whole", full)
-    monkeypatch.setitem(store._state, "warned", False)
+    monkeypatch.setattr(cache_files, "write_whole", full)
+    monkeypatch.setitem(cache_files._state, "warned", False)
     with pytest.warns(CacheWarning, match="No space left") as caught:
         assert all(cuda_cubins.cubin(a_kernel(), sm).code for sm in (SM90, (8, 0)))
     assert len(caught) == 1

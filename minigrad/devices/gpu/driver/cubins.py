@@ -2,8 +2,8 @@
 
 A file's name is the hash of all that decides its meaning: the kernel's text, the header, the
 included files, the argument types, the compute capability, the compiler's versions and
-`compiler.py`, which calls it. So no file is stale, and a damaged one is compiled again (`store`).
-If there is a cubin, Numba's CUDA target is not imported.
+`compiler.py`, which calls it. So no file is stale, and a damaged one is compiled again
+(`cache_files.py`). If there is a cubin, Numba's CUDA target is not imported.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import hashlib
 import json
 import pathlib
 
-from minigrad.devices import loader, store
+from minigrad.devices import cache_files, loader
 from minigrad.devices.gpu import compiler
 from minigrad.devices.gpu.compiler import Cubin
 from minigrad.devices.gpu.driver.state import version
@@ -68,12 +68,12 @@ def _compile(kernel, capabilities, paths):
     )
     for one in made:
         facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}
-        store.write(paths[one.capability], json.dumps(facts).encode() + b"\n" + one.code)
+        cache_files.write(paths[one.capability], json.dumps(facts).encode() + b"\n" + one.code)
         kernel.compiled[one.capability] = one
 
 
 def _read(path):
-    data = store.read(path)
+    data = cache_files.read(path)
     if data is None:
         return None
     line, _, code = data.partition(b"\n")

@@ -13,8 +13,8 @@ from typing import Any
 
 from minigrad.arguments import short
 from minigrad.array.dtypes import DTYPES, float32
+from minigrad.devices.gemm_plan import gemm_calls
 from minigrad.devices.gpu.product.matmul import Matmul
-from minigrad.devices.product import gemm_calls
 from minigrad.errors import ArgumentError, MissingLibraryError
 
 CHOICES = ("own", "library")

@@ -17,9 +17,9 @@ from minigrad.devices.gpu.binding import (
     power_above,
     up,
 )
-from minigrad.devices.gpu.gathering import accumulator, formula_kind
 from minigrad.devices.gpu.kernel_text import DENSE, LANES, SMALL, operations, space_numbers
 from minigrad.devices.gpu.reduce.reduce_text import THREADS, ReduceForm, reduce_text
+from minigrad.devices.gpu.thread_reduction import accumulator, formula_kind
 from minigrad.formulas.emitter import real_type
 from minigrad.formulas.expression import IDENTITY
 

@@ -14,7 +14,6 @@ elements, and trees add the threads' sums: float32 is enough, and every run has 
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.gathering import accumulator, meet_warps, shuffled
 from minigrad.devices.gpu.kernel_text import (
     DENSE,
     LANES,
@@ -22,7 +21,8 @@ from minigrad.devices.gpu.kernel_text import (
     Space,
     inputs_read,
 )
-from minigrad.formulas.loop import stored_as
+from minigrad.devices.gpu.thread_reduction import accumulator, meet_warps, shuffled
+from minigrad.formulas.row_loops import stored_as
 
 THREADS = 256
 

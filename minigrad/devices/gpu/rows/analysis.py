@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.loop import elements, reductions
+from minigrad.formulas.row_loops import elements, reductions
 
 
 class RowPass(NamedTuple):

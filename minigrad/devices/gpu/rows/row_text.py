@@ -11,9 +11,9 @@ and the arrays disappear.
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.gathering import Accumulator, meet_warps, shuffled
 from minigrad.devices.gpu.kernel_text import LANES, GpuText, Space
 from minigrad.devices.gpu.rows.analysis import analysed
+from minigrad.devices.gpu.thread_reduction import Accumulator, meet_warps, shuffled
 
 RUN = 64  # accesses of a thread along a row that go into one partial sum
 

@@ -8,8 +8,8 @@ range [b, e) of its outermost axis.
 from typing import NamedTuple
 
 from minigrad.array.layout import collapse, size_of
-from minigrad.compiler.cpu.loop_body import SMALL, Body
-from minigrad.compiler.cpu.loop_emitter import LoopEmitter
+from minigrad.compiler.cpu.branchless_emitter import BranchlessEmitter
+from minigrad.compiler.cpu.kernel_lines import SMALL, Body
 from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import substitute, symbol, walk
 from minigrad.formulas.kinds import Kinds, cost
@@ -73,7 +73,7 @@ class KernelText(NamedTuple):
     ns: float
 
 
-def loop_text(loop, is_cut=True):
+def kernel_text(loop, is_cut=True):
     """Return the KernelText of a Loop. is_cut: whether several threads may share it."""
     names, places = {}, []  # a place that is read and written has one pointer
     keys = {e: key for key, e in loop.loads.items()}
@@ -108,7 +108,7 @@ def loop_text(loop, is_cut=True):
         column = body.index(sizes, name, nest.column_steps, k, body.column_names)
         text = " + ".join(x for x in (row, column) if x) or "0"
         operands[place] = Operand(name, place[0].dtype, text, bool(column))
-    emitter = LoopEmitter(operands.values(), loop.real.text, kinds, body.flat_column())
+    emitter = BranchlessEmitter(operands.values(), loop.real.text, kinds, body.flat_column())
     lines = body.emit(emitter, [operands.get(t) for t in targets])
     partials = [f"a{k}" for what, k, _, _ in body.partial if what == "all"]
     arguments = [*(o.name for o in operands.values()), *partials]

@@ -1,9 +1,9 @@
-"""The emitter for Loops of compiled steps."""
+"""Emits the formulas of Loops of compiled steps: choices without branches."""
 
 from minigrad.formulas.emitter import Emitter
 
 
-class LoopEmitter(Emitter):
+class BranchlessEmitter(Emitter):
     """Emits choices without branches, because LLVM does not vectorize stores behind a branch.
 
     kinds: the Kinds of the formulas. column: the text of the index along the row.

@@ -3,7 +3,7 @@
 A formula of numbers becomes a number, rounded as the kernel would round it.
 """
 
-from minigrad.compiler.passes.arithmetic import real_of, result
+from minigrad.compiler.passes.helpers.arithmetic import real_of, result
 from minigrad.compiler.program.identities import Rewrite
 from minigrad.compiler.program.program import Instruction, Ref
 from minigrad.formulas.expression import IDENTITY, Expression, Program, symbol, symbols_of
@@ -20,8 +20,8 @@ def is_copy(i):
 def simpler(i):
     """Return the instruction with simpler formulas and without unused inputs.
 
-    >>> from minigrad.compiler.passes.printing import show
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.printing import show
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x = s.argument((4,))
     >>> y = s.mul(x, 1.0)

@@ -16,7 +16,7 @@ def show(recording):
     to existing memory. [2:4] are elements of the flat memory; a layout is shown if it is not
     contiguous.
 
-    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.sketch import Sketch
     >>> s = Sketch()
     >>> x, w = s.argument((2, 3)), s.captured("w", (3,))
     >>> total = s.reduce("sum", s.mul(x, w), axes=(0,), line="train.py:3  y.sum(0)")

@@ -1,7 +1,7 @@
 """The base of all plans: what a step writes, in all or before a check fails."""
 
 
-class Outline:
+class PlanBase:
     """The device-independent part of a plan. Subclasses fill it in."""
 
     def __init__(self, recording):

@@ -1,4 +1,4 @@
-"""Matrix products as calls of gemm, whichever library has it: what it can read in place."""
+"""Plans matrix products as calls of gemm, whichever library has it: what it can read in place."""
 
 import functools
 

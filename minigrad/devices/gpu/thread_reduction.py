@@ -6,7 +6,7 @@ from minigrad.array.dtypes import int64
 from minigrad.devices.gpu.kernel_text import WARP, GpuEmitter
 from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import Operand
-from minigrad.formulas.loop import combine, reduced_kind, start_value
+from minigrad.formulas.row_loops import combine, reduced_kind, start_value
 
 
 class Accumulator(NamedTuple):

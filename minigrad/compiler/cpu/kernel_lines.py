@@ -2,7 +2,7 @@
 
 from minigrad.array.layout import size_of
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.loop import (
+from minigrad.formulas.row_loops import (
     SUMS,
     Gathering,
     Loops,

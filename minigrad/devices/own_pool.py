@@ -15,7 +15,7 @@ WITHIN = Program(
 )
 
 
-class Apart(Device):
+class OwnPool(Device):
     """A device table (see `table.Device`) over a pool of its own.
 
     Its Arrays are never `is_flat`: the fast paths of ops call CPU code.

@@ -1,0 +1,1 @@
+"""What passes use: no file of this folder is a pass itself."""

@@ -83,7 +83,8 @@ def done() -> Path:
     """Return the file that says that all of this list lies in the cache."""
     digest = hashlib.sha256(LIST.read_bytes())
     devices = Path(loader.__file__).parent
-    for path in [devices / "machine_code.py", *sorted((devices / "source").glob("*.py"))]:
+    how = ("machine_code_cache.py", "numba_pipelines.py", "called_by_symbol.py")
+    for path in [*(devices / name for name in how), *sorted((devices / "source").glob("*.py"))]:
         digest.update(path.read_bytes())
     digest.update(f"{sys.version} {version('numba')} {version('llvmlite')}".encode())
     return loader.cache_folder() / f"ahead-{digest.hexdigest()[:16]}"

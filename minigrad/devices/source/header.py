@@ -7,7 +7,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from minigrad.devices.machine_code import Apart, OfBodies, OfParts, kept_jit  # noqa: F401
+from minigrad.devices.called_by_symbol import CalledBySymbol  # noqa: F401
+from minigrad.devices.numba_pipelines import OfBodies, OfParts, kept_jit
 
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64

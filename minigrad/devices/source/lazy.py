@@ -7,6 +7,7 @@ def lazy(signature):
     """Do the same as `jit`, but compile when `loader.source_kernel` or a caller first needs it."""
 
     def decorate(function):
-        return Apart(function, signature, nogil=True, error_model="numpy", fastmath=FLAGS)
+        options = {"nogil": True, "error_model": "numpy", "fastmath": FLAGS}
+        return CalledBySymbol(function, signature, **options)
 
     return decorate

@@ -4,8 +4,8 @@ import itertools
 
 from minigrad.course import objects
 from minigrad.course.seam_parts import Adapter, read_only
-from minigrad.tape.backward import cycle_error, searched
 from minigrad.tape.node import Node
+from minigrad.tape.order import cycle_error, searched
 
 
 class PlainGraph:

@@ -1,12 +1,12 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-From top to bottom the file has the entry points and their checks, the order of the nodes, the walk
-in this order, the writes to `.grad`, and hooks. All checks come before all writes. `.grad` is
-written after the whole pass, so an error leaves it unchanged.
+From top to bottom the file has the entry points and their checks, the walk over the nodes in the
+order that `order.py` finds, and the writes to `.grad`. All checks come before all writes. `.grad`
+is written after the whole pass, so an error leaves it unchanged.
 """
 
 import time
-from operator import attrgetter, length_hint
+from operator import length_hint
 
 from minigrad.arguments import flag
 from minigrad.array.array import Array
@@ -17,7 +17,6 @@ from minigrad.errors import (
     DeviceError,
     DTypeError,
     GradientError,
-    GraphCycleError,
     GraphFreedError,
     SeamError,
     ShapeError,
@@ -25,13 +24,13 @@ from minigrad.errors import (
 from minigrad.formulas.expression import ADD
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.seams import seams
+from minigrad.tape.lending import run_hooks
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
+from minigrad.tape.order import leading_to, ordered
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable, filled
-from minigrad.tape.versions import check, entrusted, given_back, lent, raise_modified
-
-_serial = attrgetter("serial")
+from minigrad.tape.versions import check, raise_modified
 
 
 def backward(root, dy=None, retain_graph=False, create_graph=False):
@@ -103,7 +102,7 @@ class BackwardPass:
     """A running backward pass.
 
     is_committed: whether its gradients go to `.grad`, directly into slices of groups if possible.
-    is_entrusted: whether user code has run during the pass; see `entrusted`.
+    is_entrusted: whether user code has run during the pass; see `lending.entrusted`.
     """
 
     __slots__ = ("is_active", "is_committed", "is_entrusted")
@@ -171,100 +170,6 @@ def _order(roots, create_graph):
     if seams.find_cycle:
         seams.find_cycle(roots)
     return (seams.topological_order or ordered)(roots)
-
-
-# -- The order -------------------------------------------------------------------------------------
-#
-# A node's serial number exceeds those of its inputs, so sorting by serial number gives a
-# topological order. Edges set by hand can break this invariant. A depth-first search then finds the
-# order, or reports a cycle.
-
-
-def ordered(roots):
-    """Returns all nodes that the roots depend on, consumers before producers.
-
-    Raises:
-        GraphCycleError: a node is its own ancestor; `.path` has the cycle.
-    """
-    seen, nodes, in_order = set(roots), list(roots), True
-    position = 0
-    while position < len(nodes):
-        node = nodes[position]
-        position += 1
-        serial = node.serial
-        for edge in node.edges:
-            if type(edge) is Node:
-                if edge.serial >= serial:
-                    in_order = False
-                if edge not in seen:
-                    seen.add(edge)
-                    nodes.append(edge)
-    if in_order:
-        nodes.sort(key=_serial, reverse=True)
-        return nodes
-    order, cycle = searched(roots)
-    if order is None:
-        raise cycle_error(cycle)
-    return order
-
-
-def leading_to(order, targets):
-    """Returns the targets (nodes or leaves) and all nodes in `order` that lead to one of them."""
-    live = set(targets)
-    for node in reversed(order):
-        if not live.isdisjoint(node.edges):
-            live.add(node)
-    return live
-
-
-def searched(roots):
-    """Searches depth first for an order or a cycle.
-
-    Colours mark the nodes (Cormen et al., Introduction to Algorithms, 22.3): white is unseen, grey
-    is on the current path, black is done. An edge to a grey node closes a cycle. A stack replaces
-    the recursion.
-
-    Returns:
-        (nodes, None), consumers before producers; or (None, path), a cycle [a, b, ..., a].
-    """
-    grey, black = 1, 2
-    colour, order = {}, []
-    for root in roots:
-        if root in colour:
-            continue
-        colour[root] = grey
-        path, iterators = [root], [iter(root.edges)]
-        while path:
-            for edge in iterators[-1]:
-                if type(edge) is not Node:
-                    continue
-                shade = colour.get(edge)
-                if shade == grey:
-                    return None, [*path[path.index(edge) :], edge]
-                if shade is None:
-                    colour[edge] = grey
-                    path.append(edge)
-                    iterators.append(iter(edge.edges))
-                    break
-            else:
-                colour[path[-1]] = black
-                order.append(path.pop())
-                iterators.pop()
-    return order[::-1], None
-
-
-def cycle_error(cycle):
-    """Returns the GraphCycleError for a cycle of nodes."""
-    names = [f"{node.op} ({node.line})" for node in cycle]
-    shown = (
-        names if len(names) <= 8 else [*names[:4], f"... {len(names) - 8} more ...", *names[-4:]]
-    )
-    error = GraphCycleError(
-        "the graph has a cycle: " + " -> ".join(shown),
-        fix="an operation must make a new node; look for one that re-uses the node of its input",
-    )
-    error.path = tuple(cycle)
-    return error
 
 
 # -- The walk --------------------------------------------------------------------------------------
@@ -468,38 +373,6 @@ def write_grad(leaf, g, seen):
     else:
         device.prepare_write(before.array)
         device.elementwise(ADD, (before.array, g), (before.array,))
-
-
-# -- Hooks -----------------------------------------------------------------------------------------
-
-
-def run_hooks(hooks, g):
-    """Passes a gradient through hooks in order. Each hook may replace the gradient."""
-    entrusted()
-    grad = given = lent(g)
-    for hook in tuple(hooks.values()):
-        grad = replaced("hook", hook(grad), grad)
-    return given_back(grad, given, g)
-
-
-def replaced(kind, result, grad):
-    """Checks and returns the gradient from a user's function; for None, the previous one.
-
-    kind: the kind of function, for errors.
-    """
-    if result is None:
-        return grad
-    if not isinstance(result, Variable):
-        raise ArgumentTypeError(
-            f"a gradient {kind}: wanted a Variable or None", f"{type(result).__name__}"
-        )
-    if result.shape != grad.shape or result.dtype is not grad.dtype:
-        raise ShapeError(
-            f"a gradient {kind}: wanted a gradient of {grad.describe()}", result.describe()
-        )
-    if result.array.device != grad.array.device:
-        raise DeviceError(f"a gradient {kind}: wanted a gradient on {grad.device}", result.device)
-    return result
 
 
 Variable.backward = backward  # assigned here because this module imports Variable

@@ -7,11 +7,11 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.seams import seams
 from minigrad.tape import promises
+from minigrad.tape.lending import entrusted, lent
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.saved import saved_variable
 from minigrad.tape.variable import Variable, filled
-from minigrad.tape.versions import entrusted, lent
 
 
 class Pack:

@@ -6,7 +6,7 @@ import weakref
 
 from minigrad.arguments import short
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.tape.backward import ordered
+from minigrad.tape.order import ordered
 from minigrad.tape.variable import Variable
 from minigrad.viz.builder import build_diagram
 from minigrad.viz.graph_text import to_dot, to_mermaid, to_text

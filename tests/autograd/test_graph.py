@@ -15,8 +15,8 @@ from numpy.polynomial import Polynomial
 import minigrad as mg
 from minigrad import errors
 from minigrad.memory.monitor import pool_of
-from minigrad.tape.backward import ordered, searched
 from minigrad.tape.node import Node
+from minigrad.tape.order import ordered, searched
 
 
 def leaf(values):

@@ -31,10 +31,11 @@ from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.devices.backend import device_of
 from minigrad.errors import GradientError, TraceError
 from minigrad.seams import seams
-from minigrad.tape.backward import BackwardPass, add_gradients, ordered, walk
+from minigrad.tape.backward import BackwardPass, add_gradients, walk
 from minigrad.tape.function_plan import Pack, SelectPlan, poisoned
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.node import Node, Plan
+from minigrad.tape.order import ordered
 from minigrad.tape.saved import protected
 from minigrad.tape.versions import check
 

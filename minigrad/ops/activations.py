@@ -1,5 +1,6 @@
 """Elementwise activation functions."""
 
+from minigrad.arguments import choice, number
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
@@ -99,3 +100,22 @@ class Softplus(Elementwise):
 
     def gradient(dy, x):
         return dy * e.sigmoid(x)
+
+
+def gelu(x, approximate=None):
+    """x Phi(x); approximate='tanh' uses the tanh formula.  (...) -> (...)."""
+    choice("gelu", "approximate", approximate, (None, "none", "tanh"))
+    return (GeluTanh if approximate == "tanh" else Gelu).apply(x)
+
+
+def leaky_relu(x, slope=0.01):
+    """x above 0, slope * x below.  (...) -> (...)."""
+    return LeakyRelu.apply(x, number("leaky_relu", "slope", slope))
+
+
+def elu(x, alpha=1.0):
+    """x above 0, alpha (e^x - 1) below.  (...) -> (...)."""
+    return Elu.apply(x, number("elu", "alpha", alpha))
+
+
+functions = (gelu, leaky_relu, elu)

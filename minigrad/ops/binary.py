@@ -1,11 +1,16 @@
 """Elementwise operations of two and three inputs, broadcast."""
 
+import math
+
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
+from minigrad.ops.operands import as_variable, operand
+from minigrad.ops.unary import Reciprocal, Rsqrt, Sqrt, Square
+from minigrad.tape.variable import Variable
 
 
 class Add(Elementwise):
@@ -161,3 +166,33 @@ class Clip(Elementwise):
         is_low = e.logical_and(x < low, low < high)
         is_high = e.maximum(x, low) > high
         return where(within, dy, 0.0), where(is_low, dy, 0.0), where(is_high, dy, 0.0)
+
+
+def clip(x, low=None, high=None):
+    """x limited to [low, high]; None means no limit on that side.  (...) -> (...).
+
+    Bounds may be Variables, which broadcast. A bound gets the gradient where it is the result.
+    """
+    x = as_variable(x, "clip")
+    low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
+    if low is None and high is None:
+        raise ArgumentError("clip: wanted low, high or both")
+    bounds = [v for v in (low, high) if isinstance(v, Variable)]
+    if (low is None or high is None) and not any(v.dtype.is_float for v in (x, *bounds)):
+        # Integers have no infinity.
+        return Maximum.apply(x, low) if high is None else Minimum.apply(x, high)
+    return Clip.apply(x, -math.inf if low is None else low, math.inf if high is None else high)
+
+
+NUMBERS = {int, float}
+COMMON_POWERS = {2: Square, 0.5: Sqrt, -1: Reciprocal, -0.5: Rsqrt}
+
+
+def power(a, b):
+    """a to the power b; common exponents use special ops.  (...), (...) -> (...)."""
+    if type(b) not in NUMBERS:
+        b = operand(b, "pow", (a,))
+    quick = COMMON_POWERS.get(b) if type(b) in NUMBERS else None
+    if quick is not None and isinstance(a, Variable) and (a.array.dtype.is_float or b == 2):
+        return quick.apply(a)
+    return Pow.apply(a, b)

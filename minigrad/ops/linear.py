@@ -80,6 +80,11 @@ class Matmul(Structural):
 
 
 def matmul(a, b):
+    """Matrix product.  (..., m, k), (..., k, n) -> (..., m, n)."""
+    return _product(*variables("matmul", a, b))
+
+
+def _product(a, b):
     """Multiplies matrices; NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
     if not a.ndim or not b.ndim:
         raise ShapeError("matmul: wanted at least one axis each", f"{a.shape} @ {b.shape}")
@@ -174,4 +179,4 @@ def linear(x, w, b=None):
     x, w = variables("linear", x, w)
     if w.ndim != 2 or x.shape[-1:] != w.shape[1:]:
         raise ShapeError("linear: wanted x (..., k) and w (n, k)", f"{x.shape} and {w.shape}")
-    return matmul(x, swap_last(w))
+    return _product(x, swap_last(w))

@@ -1,4 +1,4 @@
-"""Batch normalisation and dropout."""
+"""Normalisations, and dropout."""
 
 from minigrad.arguments import flag, instance, number, real, share
 from minigrad.array.layout import normalize_axes
@@ -9,8 +9,9 @@ from minigrad.formulas.expression import IDENTITY, Program, call, symbol
 from minigrad.ops import creation
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import apply_
-from minigrad.ops.operands import as_variable, check_floats
+from minigrad.ops.operands import as_variable, check_floats, constant
 from minigrad.ops.reduction import Mean, Var
+from minigrad.ops.rows import LayerNormRow, RmsNormRow
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.variable import Variable
 
@@ -235,4 +236,38 @@ def normalize(x, *, axis, eps=1e-12):
     return x / call("maximum", call("norm", x, axes, True), eps)
 
 
-functions = (batch_norm, dropout, normalize)
+def layer_norm(x, weight, bias, eps=1e-5):
+    """Normalises along the last axis, then scales and shifts.  (..., n), (n,), (n,) -> (..., n)."""
+    x = as_variable(x, "layer_norm")
+    weight, bias = _of_features("layer_norm", x, weight=weight, bias=bias)
+    eps = number("layer_norm", "eps", eps, 0.0)
+    return LayerNormRow.apply(x, weight, bias, eps)
+
+
+def rms_norm(x, weight, eps=1e-5):
+    """Divides by the root mean square of the last axis and scales.  (..., n), (n,) -> (..., n)."""
+    x = as_variable(x, "rms_norm")
+    (weight,) = _of_features("rms_norm", x, weight=weight)
+    return RmsNormRow.apply(x, weight, number("rms_norm", "eps", eps, 0.0))
+
+
+def _of_features(name, x, **given):
+    """Returns scale and shift as Variables, after checking that they have x's last size.
+
+    A normalized_shape, as PyTorch takes it here, would scale by the number of features.
+    """
+    found = []
+    for what, value in given.items():
+        value = value if isinstance(value, Variable) else constant(value, name, x)
+        if not x.ndim or value.shape != x.shape[-1:]:
+            raise ShapeError(
+                f"{name}: wanted {what} of one element per feature of x {x.shape}",
+                f"{value.shape}",
+                f"mg.{name}(x, {', '.join(given)}): there is no normalized_shape, the last axis is "
+                "normalised",
+            )
+        found.append(value)
+    return found
+
+
+functions = (batch_norm, dropout, normalize, layer_norm, rms_norm)

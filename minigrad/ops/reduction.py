@@ -10,10 +10,20 @@ from minigrad.ops.base import Structural
 from minigrad.ops.binary import Mul
 from minigrad.ops.gradient_plan import sum_to
 
+ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
 SQUARE = Program(["x"], [symbol("x") * symbol("x")])
 DEVIATION = symbol("x") - symbol("m")
 SQUARED_DEVIATION = Program(["x", "m"], [DEVIATION * DEVIATION])
+
+
+def plain_axis(axis):
+    """Returns a user's axis; a tuple with other than ints becomes a list.
+
+    A look-up would find the route of (0, 1) for (0, 1.0), which is equal but invalid.
+    """
+    is_plain = type(axis) is not tuple or all(type(a) is int for a in axis)
+    return axis if is_plain else list(axis)
 
 
 def axes_and_shapes(name, shape, axis, keepdims):

@@ -25,6 +25,14 @@ class Cumsum(Structural):
     gradients = (lambda dy, axis: call("flip", call("cumsum", call("flip", dy, axis), axis), axis),)
 
 
+def cumsum(x, axis=None):
+    """Running sum along an axis, or of flattened x.  (...), axis -> (...)."""
+    x = as_variable(x, "cumsum")
+    if axis is None:
+        return Cumsum.apply(call("reshape", x, (-1,)), 0)
+    return Cumsum.apply(x, axis)
+
+
 def cumprod(x, axis=None):
     """Running product along an axis, or of flattened x; int64 for ints and bools.  (...) -> (...).
 

@@ -229,3 +229,11 @@ class Clone(Structural):
 
     gradients = (lambda dy: dy,)
     array_gradients = "same"
+
+
+def clone(self):
+    """Returns the same values in a new Storage, as part of the graph.
+
+    (...) -> (...), of the same dtype. The first write to either copies the memory.
+    """
+    return Clone.apply(self)

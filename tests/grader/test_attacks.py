@@ -144,7 +144,7 @@ import types
 
 import minigrad as mg
 from minigrad.nn.activation import Softmax
-from minigrad.ops import attention, rows, table
+from minigrad.ops import attention, rows, softmax, table
 
 
 def ways(x):
@@ -160,7 +160,7 @@ def ways(x):
     for way in (
         mg.logsumexp,
         mg.Variable.logsumexp,
-        table.logsumexp,
+        softmax.logsumexp,
         table.functions["logsumexp"],
         rows.LogSumExpRow,
         attention.SoftmaxRow.apply,

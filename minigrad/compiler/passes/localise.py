@@ -1,7 +1,8 @@
 """Gradients that are never read after the step become temporaries, which can stay in registers.
 
-A gradient is written to its slice of a flat buffer, which exists outside the step. If the step
-drops the gradient (zero_grad at its end or its beginning), nothing outside needs it.
+A gradient is written to its slice of a flat buffer, which exists outside the step. If there was
+none before the step, or the step cleared it unread, and the step drops it at its end (`zero_grad`),
+nothing outside needs it.
 """
 
 from bisect import bisect_right

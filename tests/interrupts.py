@@ -193,9 +193,9 @@ def modes():
     names = [name for name in usual if not name.startswith("_") and not callable(usual[name])]
     found = {name: getattr(state, name) for name in names if name != "running"}
     return found | {
-        "active": backend._active.device,
+        "active": backend.chosen.device,
         "seams": dict(vars(seams)),
-        "default": backend._active.default,
+        "default": backend.chosen.default,
         "watchers": [list(pool.watchers) for pool in (backend.device_named("cpu").pool,)],
     }
 

@@ -20,14 +20,14 @@ _devices: dict[str, Any] = {}
 WHICH = "'cuda' is an NVIDIA GPU, without a number; 'simt' is a simulated one"
 
 
-class _Active(threading.local):
+class Chosen(threading.local):
     """Per thread: the device that replaces the arrays' own, and the device of new Arrays."""
 
     device: Any = None
     default: Any = None
 
 
-_active = _Active()
+chosen = Chosen()
 
 
 def register(device):
@@ -56,7 +56,7 @@ def device_named(name):
 
 def device_of(array) -> Any:
     """Return the device that computes on an Array: the active one, or the one holding it."""
-    device = _active.device
+    device = chosen.device
     if device is None:
         return device_named(array.buffer.pool.device)
     check = getattr(device, "check_here", None)  # a GPU must not receive addresses of other memory
@@ -88,17 +88,17 @@ def like(x):
 
 def default_device() -> Any:
     """Return the device of new Arrays if none is named."""
-    return _active.device or _active.default or device_named("cpu")
+    return chosen.device or chosen.default or device_named("cpu")
 
 
 def chosen_default():
     """Return the name of this thread's chosen device for new Arrays, whichever is active."""
-    return "cpu" if _active.default is None else _active.default.name
+    return "cpu" if chosen.default is None else chosen.default.name
 
 
 def set_default(device):
     """Set the device of this thread's new Arrays (None: the CPU); return the previous one."""
-    before, _active.default = _active.default, device
+    before, chosen.default = chosen.default, device
     return before
 
 
@@ -138,8 +138,8 @@ def active(device):
 
     Callers must also call `tape.modes.watch`: fast paths do not check which device is active.
     """
-    before, _active.device = _active.device, device
+    before, chosen.device = chosen.device, device
     try:
         yield device
     finally:
-        _active.device = before
+        chosen.device = before

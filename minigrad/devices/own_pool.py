@@ -51,10 +51,6 @@ class OwnPool(Device):
         return self.to_numpy(x).item()
 
     def all_within(self, x, low, high, wanted=None):
-        """Return whether every element of an integer Array is in [low, high].
-
-        wanted: what a compiled step's error says if one is not.
-        """
         if not x.size:
             return True
         out, axes = self.empty((), bool_), tuple(range(len(x.shape)))

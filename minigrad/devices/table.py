@@ -91,6 +91,13 @@ class Device:
         """
         raise NotImplementedError
 
+    def all_within(self, x: Array, low: int, high: int, wanted: str | None = None) -> bool:
+        """Return whether every element of an integer Array is in [low, high].
+
+        wanted: what a compiled step's error says if one is not.
+        """
+        raise NotImplementedError
+
     def nonzero(self, x: Array) -> Array:
         """Return the places of nonzero elements in C order: (m,) int64. Waits for a GPU."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from minigrad.array.array import View
-from minigrad.devices.backend import _active
+from minigrad.devices.backend import chosen
 from minigrad.devices.cpu.routes import written
 from minigrad.errors import MinigradError
 from minigrad.ops.fast import IS_USABLE, MISSING, SCOPE, USABLE, call_of_route, maker
@@ -21,7 +21,7 @@ from minigrad.ops.routes import LARGEST, PLAIN, are_here, call_of, note_first, n
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
-SCOPE["active"] = _active
+SCOPE["active"] = chosen
 LAYOUT = "(x.shape, x.strides, x.dtype, x.buffer.pool, x.buffer.is_foreign)"
 IS_STALE = (
     "type(x) is View and x.made_at is not None and x.made_at != x.version and {}.node is not None"
@@ -154,7 +154,7 @@ class _Learner(NamedTuple):
     def learn(self, key, values, args, named):
         """Returns the result of a call without a route. The second call with a key makes one."""
         others = values[self.slots[:1] == ["a0"] :]
-        is_elsewhere = others is values and _active.default is not None
+        is_elsewhere = others is values and chosen.default is not None
         if _are_plain(others) and not is_elsewhere and not note_first(self.calls, key):
             self.calls[key] = False
             call = self.calls[key] = self.explored(values, len(values) - len(others)) or False

@@ -31,7 +31,7 @@ def test_at_any_call(module):
     while interrupted(k, module.__file__, capture.capture, step):
         k += 1
         assert not seams.effects.is_tracing, k
-        assert backend._active.device is None, k
+        assert backend.chosen.device is None, k
         now = state.path, state.watchers, state.spans, state.is_inference, state.recording
         assert now == modes, k
         assert w.grad is before[0], k

@@ -248,7 +248,7 @@ class Compiled:
             seams.effects.is_tracing  # inside another compiled step: a part of its program
             or self.mode == "0"
             or state.watchers
-            or backend._active.device is not None
+            or backend.chosen.device is not None
         ):
             return self._as_usual(args, kwargs)
         described = self._described(args, kwargs)

@@ -56,7 +56,7 @@ class Traced:
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
         self.modes, self.identities = _modes(), description.identities
-        self.default = backend._active.default
+        self.default = backend.chosen.default
         self.facts = _facts(description, found, numbers)
         self.plan: Any = None
         self.wrapper: Any = None

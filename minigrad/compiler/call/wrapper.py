@@ -74,7 +74,7 @@ class Wrapper:
         self.lines, self.made, self.reused = [], set(), []
         self.scope: dict = dict(binding.description.scope) | {
             "MISS": MISS, "RECHECK": RECHECK, "Array": Array, "Variable": Variable,
-            "state": state, "active": backend._active, "writes": writes, "moves": moves,
+            "state": state, "active": backend.chosen, "writes": writes, "moves": moves,
             "generator": binding.draws, "new": object.__new__, "OURS": OURS,
             "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,

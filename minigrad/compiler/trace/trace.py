@@ -107,14 +107,14 @@ class Trace(Device, Effects):
         """Record the ops of function(*arguments), then undo its changes."""
         alone = seams.effects
         before = state.path, state.watchers, state.spans, state.is_inference, state.recording
-        device = backend._active.device
+        device = backend.chosen.device
         try:
-            seams.effects, backend._active.device = self, self
+            seams.effects, backend.chosen.device = self, self
             watch(1)
             out = function(*arguments)
         finally:  # starts without a call: Python delivers Ctrl-C at calls
             seams.effects = alone
-            backend._active.device = device
+            backend.chosen.device = device
             state.path, state.watchers, state.spans, state.is_inference, state.recording = before
             try:
                 self._put_back()

@@ -57,10 +57,6 @@ class Cpu(HostMemory, Programs, StructuralKernels, DirectConvolution):
         return out
 
     def all_within(self, x, low, high, wanted=None):
-        """Return whether every element of an integer Array is in [low, high].
-
-        wanted: what a compiled step's error says if one is not.
-        """
         if x.dtype is not int64 or not x.is_contiguous:
             x = self.convert(x, int64)
         return loader.source_kernel("checks", "first_outside_i8")(x.address, x.size, low, high) < 0

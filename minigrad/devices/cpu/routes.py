@@ -11,7 +11,7 @@ import functools
 from typing import NamedTuple
 
 from minigrad.array.array import Array, View, fresh
-from minigrad.devices.backend import _active
+from minigrad.devices.backend import chosen
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.cpu.own_matmul import state as own_matmul
@@ -186,12 +186,12 @@ def recorded(function, operands, names, *arguments):
     """
     inputs = _apart(operands)
     recorder = Recorder(inputs, names)
-    before = _active.device, seams.effects
+    before = chosen.device, seams.effects
     try:
-        _active.device, seams.effects = recorder, Reading(recorder)
+        chosen.device, seams.effects = recorder, Reading(recorder)
         result = function(*inputs, *arguments)
     finally:
-        _active.device, seams.effects = before
+        chosen.device, seams.effects = before
     second = [x.storage for x, y in zip(inputs, operands, strict=True) if x is not y]
     if any(x is not None and x.storage in second for x in arrays_of(result)):
         return function(*operands, *arguments), None

@@ -18,7 +18,7 @@ BACKWARD = (
 class Effects:
     """Methods that the engine calls before an effect that outlives the current operation.
 
-    By default they do nothing. While a compiled step is traced, `compiler.trace.trace.Trace`
+    By default they do nothing. While a compiled step is traced, `compiler.trace.effects`
     records these effects in the program or refuses them.
     """
 

@@ -1,4 +1,4 @@
-"""The trace of a step: a device that records its calls as instructions, and the step's effects.
+"""The trace of a step: a device that records its calls as instructions.
 
 Arrays made by the step have no memory: their `TraceBuffer` names the Value they stand for. All
 other arrays are arguments or captured; they are identified by their Storage.
@@ -23,48 +23,28 @@ from minigrad.compiler.program.program import (
     line_of,
     whole,
 )
-from minigrad.compiler.trace import callbacks, refusals
-from minigrad.compiler.trace.callbacks import Contexts, Notes
+from minigrad.compiler.trace import refusals
+from minigrad.compiler.trace.effects import SEED, StepEffects
 from minigrad.compiler.trace.numbers import Number, without_numbers
 from minigrad.compiler.trace.tracebuffer import TraceBuffer, nowhere
 from minigrad.devices import backend
 from minigrad.devices.backend import active, values
 from minigrad.devices.cpu.direct import border, pays
 from minigrad.devices.table import Device
-from minigrad.errors import TraceError
 from minigrad.formulas.expression import (
     ADD,
     IDENTITY,
 )
 from minigrad.memory.interrupts import block
-from minigrad.ops.creation import generator as default_generator
 from minigrad.seams import Effects, seams
 from minigrad.tape.modes import state, watch
 from minigrad.tape.node import user_place
 
 HOST = "cpu"
-SEED = object()  # passed to ops as the seed of the default generator
 
 
-class Copy:
-    """A copy of x[i], used instead of a view because i is known only at run time.
-
-    Eager execution returns a view here. The copy can be used as long as it behaves like a view:
-    until x is written. It may be modified only if it is then put back, as x[i] += 1 does.
-    """
-
-    def __init__(self, storage, base):
-        self.storage, self.base = weakref.ref(storage), weakref.ref(base)
-        self.version, self.is_changed = base.version, False
-
-    def is_stale(self):
-        """Return whether the base has been written since the copy was made."""
-        base = self.base()
-        return base is not None and base.version != self.version
-
-
-class Trace(Device, Effects):
-    """A device that records one step of this thread, and the effects that the engine reports.
+class Trace(Device, StepEffects):
+    """A device that records one step of this thread, with the effects that the engine reports.
 
     Args:
         arguments: the Arrays passed in; Arrays that share a Storage share a Value.
@@ -73,27 +53,16 @@ class Trace(Device, Effects):
         notes: what custom Functions returned when they ran eagerly: `callbacks.Notes`.
     """
 
-    is_tracing = True
-
     def __init__(self, arguments=(), device="cpu", numbers=None, notes=None):
+        super().__init__(notes)
         self.numbers: Any = numbers
         self.name, self.nowhere = device, nowhere(device)
         self.real = backend.device_named(device)
-        self.instructions = []
         self.arguments = []  # Values
-        self.known = {}  # id of a Storage with memory -> its Value
-        self.held = []  # those Storages, and the step's own Modules, so that no id is reused
+        self.known = {}  # id of a Storage with memory, one of `held` -> its Value
         self.adopted = set()  # ids of Storages over NumPy memory
         self.made = []  # (weak reference to an Array without memory, its Value)
         self.written = {}  # Value -> (Storage, its version and written_at before the trace)
-        self.standing = {}  # id of a Storage -> its Copy
-        self.failure = None
-        self.owned = set()  # ids of Modules
-        self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
-        self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
-        self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
-        self.random_count = 0
-        self.callbacks, self.contexts, self.notes = 0, Contexts(), notes or Notes()
         for array in arguments:
             storage = array.storage
             if id(storage) not in self.known:
@@ -135,34 +104,6 @@ class Trace(Device, Effects):
             variable = reference()
             if variable is not None:
                 variable.node, variable._requires_grad = node, requires_grad
-
-    # -- errors --------------------------------------------------------------------------------
-
-    def failed_by(self, error):
-        """Remember an error, so that no `except` can swallow it, and return it."""
-        self.failure = self.failure or error
-        return error
-
-    def refuse(self, wanted, fix, got=None):
-        raise self.failed_by(TraceError(wanted, got, fix))
-
-    def read(self, array):
-        """Raise the error for a step that needs the elements of an Array."""
-        value = getattr(array.buffer, "value", None)
-        raise self.failed_by(refusals.read_error(array, value, state.running))
-
-    # -- copies instead of views ---------------------------------------------------------------
-
-    def _copy(self, storage):
-        """Return the Copy that a Storage belongs to, or None."""
-        copy = self.standing.get(id(storage))
-        return copy if copy is not None and copy.storage() is storage else None
-
-    def check_copies(self, base=None):
-        """Raise if a copy was modified but not put back into `base` (None: into any base)."""
-        for copy in self.standing.values():
-            if copy.is_changed and (base is None or copy.base() is base):
-                self.refuse(*refusals.CHANGED_COPY)
 
     @block
     def paused(self):
@@ -232,7 +173,7 @@ class Trace(Device, Effects):
     def value_of(self, storage):
         """Return the Value of a Storage; capture a Storage that is new to the trace."""
         if self.standing:
-            copy = self._copy(storage)
+            copy = self.copy_of(storage)
             if copy is not None and copy.is_stale():
                 self.refuse(*refusals.STALE_COPY)
             self.check_copies(storage)
@@ -305,7 +246,7 @@ class Trace(Device, Effects):
             self.written[value] = storage, storage.version, written_at
         storage.version += 1
         storage.written_at = place
-        copy = self._copy(storage)
+        copy = self.copy_of(storage)
         base = None if copy is None else copy.base()
         if copy is not None and base is not None:  # eager execution writes to the base here
             self.prepare_write(base, place)
@@ -425,14 +366,6 @@ class Trace(Device, Effects):
             self.refuse_generator()
         self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
 
-    def refuse_generator(self):
-        """Raise: a program advances only the default generator."""
-        self.refuse(
-            "random numbers of a custom generator inside a compiled step",
-            "use the default generator (mg.manual_seed, outside the step), or draw outside and "
-            "pass the numbers as an argument",
-        )
-
     def unfold(self, x, out, window):
         self.record("unfold", (x,), (out,), window=window)
 
@@ -472,61 +405,6 @@ class Trace(Device, Effects):
 
     def parts(self, count, work):
         return 1
-
-    # -- what the engine reports -----------------------------------------------------------------
-
-    def function_forward(self, cls, ctx, args):
-        """Record a custom Function, or a callback to it."""
-        return callbacks.forward(self, cls, ctx, args)
-
-    def function_backward(self, plan, dys, saved):
-        """Record the backward of a custom Function, or a callback to it."""
-        return callbacks.backward(self, plan, dys, saved)
-
-    def grad(self, *leaves, is_set=False):
-        """Note the `.grad` of leaves before it is read, or set without being read (is_set)."""
-        for leaf in leaves:
-            found = self.grads.get(id(leaf))
-            if found is None or found[0]() is not leaf:
-                self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
-
-    def change(self, variable, what):
-        """Note that a Variable gets another node or flag: an error if it outlives the step."""
-        error = refusals.change_error(variable, what)
-        before = variable.node, variable._requires_grad
-        self.changed.append((weakref.ref(variable), *before, error))
-
-    def write(self, owner, what):
-        """Refuse to set an attribute, unless the step itself made its owner."""
-        if id(owner) not in self.owned:
-            self.refuse(*refusals.of_write(owner, what))
-        return True
-
-    def own(self, module):
-        self.owned.add(id(module))
-        self.held.append(module)
-
-    def later(self, action, arrays):
-        """Defer host work that writes to Arrays: it is done around each run, not now."""
-        self.actions.append((action, arrays, len(self.instructions), user_place()))
-
-    def stand_in(self, array, base):
-        """Note that an Array, picked at an index known only at run time, stands for a view."""
-        self.standing[id(array.storage)] = Copy(array.storage, base.storage)
-
-    def put_back(self, array, target):
-        """Note that an Array is about to be written back to its base, as by x[i] += 1."""
-        copy = self._copy(array.storage)
-        if copy is not None and copy.base() is target.storage:
-            copy.is_changed, copy.version = False, target.storage.version + 1
-
-    def draw(self, generator, count):
-        """Reserve `count` random numbers of a generator; return their (seed, counter)."""
-        if generator is not default_generator:
-            self.refuse_generator()
-        counter = self.random_count
-        self.random_count += count
-        return SEED, counter
 
 
 def _flat(index):

@@ -1,4 +1,4 @@
-"""The autograder: runs a learner's file in a process of its own, compares in this one, teaches.
+"""The autograder: runs a learner's file in its own process, compares answers in this one, teaches.
 
 Imports only the standard library and NumPy. Read `run.py` first, then `tester.py`, `worker.py`.
 """

@@ -1,7 +1,7 @@
 """Grades again, in silence, what an edit elsewhere in its file has put in doubt.
 
-Points belong to code. Whoever adds an import or mends a helper has changed the code of all its
-users; nobody should be sent back to them for that. They keep their points, and are graded again
+Points belong to code. Adding an import or mending a helper changes the code of every exercise that
+uses it, but must not send the learner back to those. They keep their points, and are graded again
 when somebody looks.
 """
 
@@ -20,17 +20,17 @@ from minigrad.grader.run import Submission, grade_exercise, new_seed
 def grade_again(
     folder: CourseFolder, stems: Iterable[str], server: Server | None = None
 ) -> list[str]:
-    """Grade the exercises that had points for other code than the present one; remember the result.
+    """Grade the exercises whose code has changed since they earned points; remember the result.
 
-    A file or a lesson that does not load is left for later: its exercises keep their points.
+    A file or lesson that does not load is left for later: its exercises keep their points.
 
     Args:
         folder: the learner's course.
         stems: the lessons to look at.
-        server: where workers come from; None: one for this call.
+        server: starts the workers; None: a server for this call alone.
 
     Returns:
-        The ids of exercises that had full marks and have lost them.
+        The ids of the exercises that had full marks and lost them.
     """
     lost: list[str] = []
     entries = progress.load(folder.state)["exercises"]

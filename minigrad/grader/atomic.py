@@ -1,4 +1,4 @@
-"""Writing files so that a crash, a kill or a full disk at any moment loses nothing.
+"""Writes files so that a crash, a kill or a full disk at any moment loses nothing.
 
 A file is first written under a temporary name in the same folder and flushed to disk, then renamed
 in one step of the file system. An interrupted write leaves a hidden file, which `is_leftover`
@@ -17,9 +17,9 @@ LEFTOVER = re.compile(r"\..+\.[0-9a-f]{8}\.new")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, new or old, so that a crash at any moment leaves the old one or the new one.
+    """Write or replace a file so that a crash at any moment leaves the old content or the new.
 
-    An old file keeps its permissions. A link is followed: its target is written.
+    An existing file keeps its permissions. A link is followed: its target is written.
     """
     path = Path(os.path.realpath(path))
     temporary = _write_beside(path, content)
@@ -54,12 +54,12 @@ def place(path: Path, content: bytes) -> None:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether a file is what an interrupted write left behind."""
+    """Return whether a file was left behind by an interrupted write."""
     return LEFTOVER.fullmatch(path.name) is not None
 
 
 def free_name(path: Path) -> Path:
-    """Return the path, or the first of `path-2`, `path-3`, ... that is free."""
+    """Return the first of `path`, `path-2`, `path-3`, ... that is free."""
     number, free = 1, path
     while os.path.lexists(free):
         number += 1
@@ -82,7 +82,7 @@ def _write_beside(path: Path, content: bytes) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """Flush a folder's entries to disk, where the system can open folders."""
+    """Flush a folder's entries to disk, on systems that can open folders."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

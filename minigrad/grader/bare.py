@@ -2,13 +2,13 @@
 
 Run by path with `python -I`, never imported: the real `minigrad` must not be in this process, so
 that a learner's `import minigrad` finds nothing to copy. Only this folder's modules are reachable,
-as `minigrad.grader.*`, and `worker.py` takes even those away before the learner's file runs.
+as `minigrad.grader.*`, and `worker.py` removes even those before the learner's file runs.
 
-    python -I bare.py serve FD USER NUMPY_FOLDER     the fork server; orders come by socket FD
+    python -I bare.py serve FD USER NUMPY_FOLDER     the fork server; takes orders on socket FD
     python -I bare.py work USER NUMPY_FOLDER         one worker; its channel is stdin and stdout
     python -I bare.py try USER NUMPY_FOLDER          neither; says why a worker would not start
 
-USER is the id of the user that a process of root's becomes first, or "" for its own.
+USER is the id of the user that a root process becomes first, or "" to stay the same user.
 """
 
 import os
@@ -17,7 +17,7 @@ import types
 
 
 def install_empty_minigrad(grader_folder: str) -> None:
-    """Install an empty package `minigrad` whose only part is `minigrad.grader`."""
+    """Install a package `minigrad` that holds `minigrad.grader` alone."""
     package = types.ModuleType("minigrad")
     package.__path__ = []
     grader = types.ModuleType("minigrad.grader")
@@ -27,7 +27,7 @@ def install_empty_minigrad(grader_folder: str) -> None:
 
 
 def become(user: int) -> None:
-    """Go on as another user, who reads what root may read only if walls will stand in the way."""
+    """Become another user, who keeps root's right to read only where walls will bound it."""
     from minigrad.grader import rights, walls
 
     try:
@@ -37,7 +37,7 @@ def become(user: int) -> None:
 
 
 def try_out() -> None:
-    """Load what a worker needs and build its walls; exit with the reason where that fails."""
+    """Load what a worker needs and build its walls; on failure exit with the reason."""
     try:
         from minigrad.grader import rights, walls, worker  # noqa: F401 - what a worker loads
 

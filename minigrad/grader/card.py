@@ -1,4 +1,4 @@
-"""The result as a card: HTML in a notebook, the same text elsewhere."""
+"""Shows a result as a card: HTML in a notebook, the same text elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from minigrad.grader.report import (
 )
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
-# JupyterLab's variables fit light and dark themes; the literal colours are for other pages.
+# JupyterLab's variables suit light and dark themes; the literal colours are for other pages.
 PASSED = "var(--jp-success-color1, #2e7d32)"
 FAILED = "var(--jp-error-color1, #c62828)"
 BORDER = "var(--jp-border-color1, #bdbdbd)"
@@ -27,7 +27,7 @@ QUIET = "var(--jp-ui-font-color2, #757575)"
 
 
 class Card:
-    """What `check` returns. A cell that ends with it shows it; `card.result` has the values."""
+    """The value of `check`. A cell that ends with it shows it; `card.result` has the values."""
 
     def __init__(
         self, result: Result, note: str = "", links: Mapping[str, str] | None = None
@@ -38,7 +38,7 @@ class Card:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
+        """Return whether every check passed."""
         return self.result.passed
 
     def __repr__(self) -> str:
@@ -68,9 +68,9 @@ class Card:
 
 
 def link_row(links: Mapping[str, str]) -> str:
-    """Return links, by their texts, as one line of HTML; nothing if there are none."""
-    found = (f'<a href="{file}">{escape(text)}</a>' for text, file in links.items())
-    return f"<div>{' · '.join(found)}</div>" if links else ""
+    """Return links, keyed by their text, as one line of HTML; "" for none."""
+    items = (f'<a href="{file}">{escape(text)}</a>' for text, file in links.items())
+    return f"<div>{' · '.join(items)}</div>" if links else ""
 
 
 def _exercise(exercise: ExerciseResult, note: str) -> str:

@@ -1,4 +1,4 @@
-"""What pytest collects from an exercise file: a collector per exercise, an item per check."""
+"""Collects an exercise file for pytest: a collector per exercise, an item per check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSION = "minigrad-grading"  # the name of this run's GradingSession among pyte
 
 
 class GradingSession:
-    """One server, one seed and all results of a pytest run; itself a plugin of that run."""
+    """Holds the server, the seed and the results of a pytest run, of which it is a plugin."""
 
     def __init__(self, config: pytest.Config) -> None:
         seed = config.getoption("--grade-seed")
@@ -32,7 +32,7 @@ class GradingSession:
 
     @classmethod
     def of(cls, config: pytest.Config) -> GradingSession:
-        """Return this run's session; the first call makes it."""
+        """Return this run's session; create it on the first call."""
         session = config.pluginmanager.get_plugin(SESSION)
         if session is None:
             session = cls(config)
@@ -40,7 +40,7 @@ class GradingSession:
         return session
 
     def grade(self, exercise: Exercise, submission: Submission) -> ExerciseResult:
-        """Grade one exercise and keep its result."""
+        """Grade one exercise and store its result."""
         graded = grade_exercise(self.server, exercise, submission, self.seed)
         result = self.results.setdefault(submission.path, Result(self.seed))
         result.exercises.append(graded)
@@ -48,7 +48,7 @@ class GradingSession:
         return graded
 
     def told_before(self, exercise: ExerciseResult) -> bool:
-        """Whether the file does not load, and an exercise before this one has said so."""
+        """Return whether the file does not load and an earlier exercise has said so."""
         message = exercise.first_message
         first = next(
             one for result in self.results.values() for one in result.exercises
@@ -88,16 +88,16 @@ class GradingSession:
             terminal.write_line(next_step(unfinished[0]))
 
     def pytest_sessionfinish(self) -> None:
-        """End the workers; remember the points of a learner's own exercises."""
+        """End the workers; save the points of a learner's own exercises."""
         self.server.close()
         for path, result in self.results.items():
             if path.parent.name == "exercises":
-                with contextlib.suppress(OSError):  # a read-only folder can be graded too
+                with contextlib.suppress(OSError):  # a read-only folder can be graded as well
                     progress.record(path.parents[1] / ".minigrad", result)
 
 
 class CheckFailed(Exception):
-    """A check that failed; pytest shows its result's message."""
+    """Raised for a failed check; pytest shows the message of its result."""
 
     def __init__(self, outcome: CheckResult, exercise_id: str) -> None:
         super().__init__(outcome.name)
@@ -116,7 +116,7 @@ class GradedFile(pytest.File):
 
 
 class GradedExercise(pytest.Collector):
-    """One function: `pytest exercises/01_chain_rule.py::chain` grades it alone."""
+    """One exercise: `pytest exercises/01_chain_rule.py::chain` grades it alone."""
 
     def __init__(self, *, exercise: Exercise, **options: Any) -> None:
         super().__init__(**options)
@@ -129,7 +129,7 @@ class GradedExercise(pytest.Collector):
             yield GradedItem.from_parent(self, name=check.name, check=check)
 
     def graded(self) -> ExerciseResult:
-        """Return the result; the exercise runs once, at its first item."""
+        """Return the exercise's result; the first item runs it, once."""
         if self.result is None:
             assert isinstance(self.parent, GradedFile)
             session = GradingSession.of(self.config)
@@ -145,7 +145,7 @@ class GradedItem(pytest.Item):
         self.check = check
 
     def runtest(self) -> None:
-        """Grade the exercise if it has not been, and report this check."""
+        """Report this check; grade its exercise first if no item has yet."""
         assert isinstance(self.parent, GradedExercise)
         session, result = GradingSession.of(self.config), self.parent.graded()
         outcome = next(check for check in result.checks if check.name == self.check.name)
@@ -172,6 +172,6 @@ class GradedItem(pytest.Item):
         return "\n".join(lines)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return what pytest calls this item."""
+        """Return the location and name that pytest shows for this item."""
         assert isinstance(self.parent, GradedExercise)
         return self.path, None, f"{self.parent.exercise.id}: {self.check.name}"

@@ -1,7 +1,7 @@
-"""The only place where an answer is compared with the right value.
+"""Compares an answer with the right value; nothing else does.
 
 `if abs(got - expected) > tolerance: fail` lets nan pass, and sometimes inf, since every comparison
-with nan is False. `agree` asks the opposite: it is True only if the two values are close.
+with nan is False. `agree` asks the opposite question: it is True only if the values are close.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HUGE = 2**1000  # larger ints may not fit in a float, and NumPy would raise
 
 
 def agree(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) -> bool:
-    """Whether `got` is `expected` within `atol + rtol * |expected|`, in every entry.
+    """Return whether `got` is `expected` within `atol + rtol * |expected|`, in every entry.
 
     Shapes must be equal and kinds must fit: True does not agree with 1, nor 1 + 0j with 1.0. An
     entry that is nan or inf agrees only with the same; 0.0 agrees with -0.0. Values that are not
@@ -39,7 +39,7 @@ def disagreements(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 
 
 
 def _arrays(got: Any, expected: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return both as arrays; None if their shapes differ or their kinds cannot agree."""
+    """Return both as arrays; None if their shapes differ or their kinds do not fit."""
     try:
         got, expected = (np.asarray(float(x) if _is_long(x) else x) for x in (got, expected))
     except (ValueError, TypeError, OverflowError):  # such as lists of different lengths
@@ -63,7 +63,7 @@ def _disagree(got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's type; for an `Other`, of the type that it stands for."""
+    """Return the name of a value's type; for an `Other`, that of the type it stands for."""
     return value.type_name if isinstance(value, Other) else type(value).__name__
 
 
@@ -73,7 +73,7 @@ def first(mask: np.ndarray) -> str:
 
 
 def worst(got: Any, expected: Any, rtol: float, atol: float) -> str:
-    """Return a table of the first wrong entries, empty for numbers."""
+    """Return a table of the first wrong entries; empty for numbers."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.ndim == 0:
         return ""
@@ -85,7 +85,7 @@ def worst(got: Any, expected: Any, rtol: float, atol: float) -> str:
 
 
 def _apart(got: complex, expected: complex) -> str:
-    """Return `got for expected`, with as many digits as it takes to tell them apart."""
+    """Return `got for expected` with enough digits to tell the two apart."""
     texts = (f"{got:.{digits}g} for {expected:.{digits}g}" for digits in (4, 8, 12))
     apart = (text for text in texts if len({*text.split(" for ")}) == 2)
     return next(apart, f"{got!r} for {expected!r}")

@@ -1,21 +1,21 @@
 """Measures what a worker's folder holds while the worker runs.
 
-A kernel bounds the bytes of a file, but not those of all files of a process.
+The operating system bounds the size of each file, but not the sum over a process's files.
 """
 
 from __future__ import annotations
 
 import os
 
-TRIES = 20  # to look through a folder in which others vanish meanwhile
-BLOCK = 512  # bytes of what st_blocks counts
+TRIES = 20  # attempts to walk a folder in which others vanish meanwhile
+BLOCK = 512  # bytes: the unit of st_blocks
 
 
 def excess(folder: str, most_bytes: int, most_files: int) -> str:
-    """Return what is too much about a folder in words, "" if nothing is.
+    """Return in words which limit a folder exceeds, "" if none.
 
-    Counted are bytes that lie on the disk, and files and folders of whatever kind. What cannot be
-    looked into is too much, and so are folders that vanish whenever they are looked for.
+    Counts the bytes allocated on disk, and all files and folders of whatever kind. A folder that
+    cannot be read counts as an excess, and so do folders that vanish at every attempt to read them.
     """
     for _ in range(TRIES):
         try:
@@ -44,10 +44,10 @@ def _excess(folder: str, most_bytes: int, most_files: int) -> str:
 
 
 def _bytes_of(entry: os.DirEntry) -> int:
-    """Return how many bytes of the disk a file takes: fewer than it has, where it has gaps."""
+    """Return how many bytes of disk a file takes: fewer than its size if it has gaps."""
     try:
-        found = entry.stat(follow_symlinks=False)
+        facts = entry.stat(follow_symlinks=False)
     except FileNotFoundError:  # removed or renamed meanwhile; it is counted as a file
         return 0
-    blocks = getattr(found, "st_blocks", None)
-    return found.st_size if blocks is None else blocks * BLOCK
+    blocks = getattr(facts, "st_blocks", None)
+    return facts.st_size if blocks is None else blocks * BLOCK

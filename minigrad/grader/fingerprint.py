@@ -1,4 +1,4 @@
-"""The part of a file on which a grade depends, as a hash.
+"""Hashes the part of a file on which a grade depends.
 
 Writing the second function of a file does not invalidate the points of the first; changing a helper
 does.
@@ -19,10 +19,10 @@ def file_hash(source: str) -> str:
 
 
 def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
-    """Return a hash of the part of a file on which the grade of one exercise depends.
+    """Return a hash of the part of a file on which one exercise's grade depends.
 
-    That part is everything but comments and those exercises that this one does not mention, itself
-    or through other code. For a file that is not Python it is the whole text.
+    That part is everything except comments and the exercises that this one mentions neither itself
+    nor through other code. For a file that is not Python it is the whole text.
 
     Args:
         source: the text of the file.
@@ -37,7 +37,7 @@ def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
 
 
 def used(source: str, name: str, exercises: Iterable[str]) -> list[str]:
-    """Return the other exercises of a file that one mentions, itself or through other code."""
+    """Return the other exercises that one mentions, itself or through other code."""
     if (tree := parse(source)) is None:
         return []
     reached = _reached(tree, name, is_own=True)
@@ -45,9 +45,9 @@ def used(source: str, name: str, exercises: Iterable[str]) -> list[str]:
 
 
 def _reached(tree: ast.Module, name: str, *, is_own: bool = False) -> set[str]:
-    """Return the definitions that an exercise and the code outside definitions mention, in turn.
+    """Return the definitions that an exercise, or code outside definitions, reaches by mention.
 
-    With `is_own` neither code outside definitions nor texts count.
+    With `is_own` neither code outside definitions nor strings count.
     """
     unread: dict[str, list[ast.stmt]] = {}
     new = []
@@ -56,17 +56,17 @@ def _reached(tree: ast.Module, name: str, *, is_own: bool = False) -> set[str]:
             unread.setdefault(node.name, []).append(node)
         elif not is_own or isinstance(node, DEFINITIONS):
             new.append(node)
-    found = set()
+    reached = set()
     read = plain_names_in if is_own else names_in
     while new:
         mentioned = set().union(*map(read, new)) & unread.keys()
-        found |= mentioned
+        reached |= mentioned
         new = [node for one in mentioned for node in unread.pop(one)]
-    return found
+    return reached
 
 
 def dumped(node: ast.AST) -> str:
-    """Return a syntax tree as text without line numbers, however deep it is nested."""
+    """Return a syntax tree as text without line numbers, however deeply nested."""
     try:
         return ast.dump(node)
     except (RecursionError, ValueError):  # a sum of a thousand terms; an int of 5,000 digits
@@ -86,7 +86,7 @@ def dumped(node: ast.AST) -> str:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names that a piece of code mentions, also as strings."""
+    """Return the names that a piece of code mentions, those in strings included."""
     texts = (p.value for p in ast.walk(node) if isinstance(p, ast.Constant))
     return plain_names_in(node) | {text for text in texts if isinstance(text, str)}
 

@@ -18,10 +18,10 @@ STEM = re.compile(r"\d\d_[a-z0-9_]+")
 
 
 class CourseError(ValueError):
-    """A request that cannot be met, such as for an unknown lesson; the text says what to do."""
+    """A request that cannot be met, such as an unknown lesson; the text says what to do."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows in place of a traceback: the text alone."""
+        """Return the text alone, which IPython shows instead of a traceback."""
         return [str(self)]
 
 
@@ -35,11 +35,11 @@ class UnsolvedError(CourseError):
 
 
 class GraderError(Exception):
-    """The grader itself is at fault, not the learner's code."""
+    """A fault of the grader itself, not of the learner's code."""
 
 
 class LessonError(GraderError):
-    """The package of a lesson's checks does not load: a fault of minigrad's, not of a learner."""
+    """A lesson's package of checks does not load: minigrad's fault, not the learner's."""
 
 
 def known_stems() -> list[str]:
@@ -55,13 +55,13 @@ def load_lesson(stem: str) -> Lesson:
     """
     try:
         return importlib.import_module(f"{PACKAGE}.l{stem}").lesson
-    except Exception as error:  # code of one lesson: whatever is wrong with it, others go on
+    except Exception as error:  # whatever is wrong with one lesson's code, the others go on
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         raise LessonError(f"lesson {stem[:2]} cannot be loaded: {what}") from error
 
 
 def loadable(stems: Iterable[str]) -> Iterator[Lesson]:
-    """Yield the lessons with these stems; one that does not load is left out, and that is said."""
+    """Yield the lessons with these stems; skip, with a message, one that does not load."""
     for stem in stems:
         try:
             yield load_lesson(stem)
@@ -71,7 +71,7 @@ def loadable(stems: Iterable[str]) -> Iterator[Lesson]:
 
 @cache
 def say_once(text: str) -> None:
-    """Write a line to standard error, the first time that it is asked for."""
+    """Write a line to standard error, but the same line only once."""
     sys.stderr.write(f"minigrad: {text}\n")
 
 
@@ -96,7 +96,7 @@ def find_stem(name: str) -> str:
 
 
 def checked_text(name: object) -> str:
-    """Return a name unchanged; raise CourseError if it is not a string, such as the number 0."""
+    """Return a name unchanged; raise CourseError if it is no string, but the number 0, say."""
     if isinstance(name, str):
         return name
     raise CourseError(
@@ -106,7 +106,7 @@ def checked_text(name: object) -> str:
 
 
 def _nearest(name: str) -> str:
-    """Return a question that names similar lessons and exercises, or an empty string."""
+    """Return a question that suggests similar lessons and exercises; "" if there are none."""
     wanted = name.lower()
     stems = known_stems()
     ids = [one.id for lesson in loadable(stems) for one in lesson.exercises.values()]
@@ -115,7 +115,7 @@ def _nearest(name: str) -> str:
     functions = {one.partition(".")[2]: one for one in ids}
     for names in (dict(zip(ids, ids, strict=True)), functions, {stem[3:]: stem for stem in stems}):
         lower = {key.lower(): one for key, one in names.items()}
-        meant = meant or [lower[found] for found in get_close_matches(wanted, lower, 3)]
+        meant = meant or [lower[match] for match in get_close_matches(wanted, lower, 3)]
     return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 
@@ -131,8 +131,8 @@ def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
             f"{name} is a lesson, to be read and run; what is graded are its exercises, in "
             f"exercises/{stem}.py: check {stem[:2]}"
         )
-    if name.isidentifier() and len(found := exercises_called(name)) == 1:
-        return found[0].lesson, found
+    if name.isidentifier() and len(exercises := exercises_called(name)) == 1:
+        return exercises[0].lesson, exercises
     if not dot or name.endswith(".py"):
         lesson = load_lesson(find_stem(name))
         return lesson, list(lesson.exercises.values())
@@ -144,21 +144,21 @@ def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
 
 
 def exercises_called(name: str) -> list[Exercise]:
-    """Return the exercises of this name, of all lessons that load."""
+    """Return the exercises with this name in all lessons that load."""
     lessons = loadable(known_stems())
     return [lesson.exercises[name] for lesson in lessons if name in lesson.exercises]
 
 
 def find_id(function_name: str, module_name: str = "") -> Exercise:
-    """Return the exercise of this name; the end of `module_name` decides between lessons."""
-    found = exercises_called(function_name)
-    for exercise in found:
+    """Return the exercise with this name; the end of `module_name` decides between lessons."""
+    exercises = exercises_called(function_name)
+    for exercise in exercises:
         if module_name.endswith(exercise.lesson.stem):
             return exercise
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = " or ".join(f'check("{exercise.id}")' for exercise in found)
+    if len(exercises) == 1:
+        return exercises[0]
+    if exercises:
+        ids = " or ".join(f'check("{exercise.id}")' for exercise in exercises)
         raise CourseError(f"{function_name} is an exercise of several lessons; say {ids}")
     raise CourseError(
         f"no lesson has an exercise called {function_name}; `minigrad status` lists them"
@@ -173,7 +173,7 @@ class CourseFolder:
 
     @property
     def state(self) -> Path:
-        """The folder of progress and backups."""
+        """The folder that holds progress and backups."""
         return self.root / ".minigrad"
 
     def stems(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Functions that can be sent: a formula in x as text, callable on both sides of the pipe."""
+"""Makes functions that can be sent: a formula in x as text, callable on both sides of the pipe."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Formula:
         return self.value(x)
 
     def value(self, x):
-        """Return the value at x without recording the evaluation; nan and inf come quietly."""
+        """Return the value at x without recording it; nan and inf raise no warning."""
         with np.errstate(all="ignore"):
             return self._function(x)
 
     def forget(self) -> None:
-        """Drop the text, where it would be the answer: in the learner's process.
+        """Drop the text in the learner's process, where it would be the answer.
 
-        The numbers still stand in the compiled code, as in that of any function.
+        The numbers remain in the compiled code, as in any function's.
         """
         self.text = "…"
 

@@ -3,9 +3,9 @@
 A `plain` exercise can import the plain objects and the machine that runs CUDA kernels
 (`minigrad.simt`, under the names of `minigrad.cuda`), which holds no answers. An `engine` exercise
 can import all but the course, the grader and the commands. In both, what would be the answer
-raises, wherever this process holds it, and cannot be read again from its file. Code shares a
-process with the engine, and could change what is measured there, so the second is weaker: reports
-say so.
+raises, wherever this process holds it, and cannot be read again from its file. An `engine` exercise
+is isolated less: its code shares a process with the engine and could change what is measured there.
+Reports say so.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from minigrad.grader import guard
 
 OBJECTS = "minigrad.course.objects"
 MACHINE, LANGUAGE = "minigrad.simt", "minigrad.cuda"
-BELOW_MACHINE = ("errors", "parsing")  # what the machine imports of minigrad's own
+BELOW_MACHINE = ("errors", "parsing")  # the other modules of minigrad that the machine imports
 CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
 
 class AnswerUsed(Exception):
-    """The code called what the exercise asks the learner to write."""
+    """Raised when the code calls what the exercise asks the learner to write."""
 
 
 class Gate:
@@ -49,7 +49,7 @@ class Gate:
         self.engine = engine
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return an open module's spec, None outside minigrad; raise ImportError for the rest."""
+        """Return an open module's spec, None outside minigrad; raise ImportError for others."""
         del target
         if name != "minigrad" and not name.startswith("minigrad."):
             return None
@@ -57,8 +57,8 @@ class Gate:
             return importlib.util.spec_from_file_location(name, objects_file(self.package))
         if name == "minigrad.course":
             return importlib.util.spec_from_loader(name, loader=None, is_package=True)
-        if not self.engine and (found := self._machine(name)):
-            return found
+        if not self.engine and (spec := self._machine(name)):
+            return spec
         if not self.engine or name.startswith(CLOSED_WITH_ENGINE):
             raise ImportError(f"this exercise is graded without {name}", name=name)
         if name == "minigrad":
@@ -72,7 +72,7 @@ class Gate:
     def _machine(self, name: str) -> Any:
         """Return the spec of a part of the machine, None for other modules.
 
-        Files are found by name, since this process cannot list minigrad's folders.
+        Looks files up by name, since this process cannot list minigrad's folders.
         """
         if name == LANGUAGE:
             return importlib.util.spec_from_loader(name, KernelLanguage())
@@ -91,17 +91,17 @@ class Gate:
 
 
 class KernelLanguage(importlib.abc.Loader):
-    """Makes a `minigrad.cuda` of the names that kernels use, without GPU or engine."""
+    """Builds a `minigrad.cuda` with the names that kernels use, without GPU or engine."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the module with these names and a `jit`."""
+        """Fill the module with those names and a `jit`."""
         language = importlib.import_module(f"{MACHINE}.language.language").cuda
         vars(module).update(vars(language))
         vars(module)["jit"] = jit
 
 
 def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
-    """Return a kernel unchanged, as the driver launches it; mark functions that kernels call."""
+    """Return a kernel unchanged, since the driver launches it; mark functions that kernels call."""
     if function is None:
         return functools.partial(jit, device=device)
     if device:
@@ -110,17 +110,17 @@ def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
 
 
 def objects_file(package: str) -> str:
-    """Return the file of the plain objects, which every exercise may open."""
+    """Return the file of the plain objects, open to every exercise."""
     return os.path.join(package, "course", "objects.py")
 
 
 def opened_files(package: str) -> list[str]:
     """Return the files of minigrad that a plain exercise may open."""
-    found = [objects_file(package)]
-    found += [os.path.join(package, f"{module}.py") for module in BELOW_MACHINE]
+    paths = [objects_file(package)]
+    paths += [os.path.join(package, f"{module}.py") for module in BELOW_MACHINE]
     for folder, _, names in os.walk(os.path.join(package, "simt")):
-        found += [os.path.join(folder, name) for name in names]
-    return found
+        paths += [os.path.join(folder, name) for name in names]
+    return paths
 
 
 def close(
@@ -130,9 +130,9 @@ def close(
 
     Args:
         package: the folder of minigrad.
-        engine: None for a plain exercise; else `environment`, the variables that locate the cache
-            of compiled kernels; and `kernels`, a folder of them that is only read, or None: what is
-            compiled here is kept in the user's.
+        engine: None for a plain exercise; else a dict. Its `environment` has the variables that
+            locate the user's cache of compiled kernels. Its `kernels` is a folder of kernels to
+            read only, or None: then kernels compiled here go into the user's cache.
         answers: the dotted names that would be the answer.
         closed: more folders whose files cannot be opened, such as that of the solutions.
 
@@ -178,7 +178,7 @@ def _find_compiled_kernels(environment: dict[str, str]) -> None:
 
 
 def _keep_nothing(path: Any, data: bytes) -> bool:
-    """Stand for the engine's `store.put`, and say that nothing was written."""
+    """Stand in for the engine's `store.put`: write nothing and return False."""
     del path, data
     return False
 
@@ -186,9 +186,9 @@ def _keep_nothing(path: Any, data: bytes) -> bool:
 def _bar(answers: list[str]) -> dict[str, int]:
     """Replace each answer by a function that counts its calls and raises.
 
-    Not only its name: whatever else this process holds it by, such as the table of operations or
-    the function below a decorator. Of a class that is an operation the formulas go, too. Of NumPy's
-    functions the one in C goes, from which a module of NumPy's makes the public one.
+    Replaces every reference that this process holds, not only the name: also in the table of
+    operations, say, and the function below a decorator. For an operation's class it also replaces
+    the formulas, and for a NumPy function the one in C below the public one.
     """
     calls: dict[str, int] = {}
     stand_ins: dict[int, tuple[Any, Any]] = {}
@@ -215,13 +215,13 @@ OF_AN_OPERATION = ("apply", "forward", "backward", "formula", "gradient")
 
 
 def _resolve(dotted: str) -> tuple[str, Any, str]:
-    """Return a dotted name, what its last part is a name of, and that part."""
+    """Return a dotted name, the object that owns its last part, and that part."""
     owner, _, name = dotted.rpartition(".")
     return dotted, pkgutil.resolve_name(owner), name
 
 
 def _replace_in(holder: Any, stand_ins: dict[int, tuple[Any, Any]]) -> None:
-    """Replace functions in a table, a list, a set or a variable of a function."""
+    """Replace functions in a dict, a list, a set or a closure's cell."""
     if isinstance(holder, types.CellType):
         if id(holder.cell_contents) in stand_ins:
             holder.cell_contents = stand_ins[id(holder.cell_contents)][1]
@@ -239,17 +239,17 @@ def _replace_in(holder: Any, stand_ins: dict[int, tuple[Any, Any]]) -> None:
 def _files_of_answers(package: str, answers: list[str]) -> list[str]:
     """Return the files of minigrad that define the answers, compiled ones included.
 
-    Whoever reads one again, or loads its module again, has the answer.
+    Code that could read one of them, or load its module again, would have the answer.
     """
-    found = []
+    files = []
     for _, owner, name in map(_resolve, answers):
         answer = inspect.unwrap(getattr(owner, name))
         module = sys.modules.get(getattr(answer, "__module__", None) or "")
         code = getattr(answer, "__code__", None)
         for path in (getattr(module, "__file__", None), code and code.co_filename):
             if path and path.startswith(package + os.sep):
-                found += [path, importlib.util.cache_from_source(path)]
-    return list(dict.fromkeys(found))
+                files += [path, importlib.util.cache_from_source(path)]
+    return list(dict.fromkeys(files))
 
 
 def _barred(dotted: str, calls: dict[str, int]) -> Any:

@@ -1,4 +1,4 @@
-"""Checks a backward function against the forward one, along random directions in float64."""
+"""Checks a backward function against its forward one, along random directions in float64."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def directional(
 ) -> float:
     """Return the derivative of <dy, forward(inputs)> along a direction.
 
-    Two central differences are extrapolated to a step of 0 (Richardson): one alone would be off by
-    more than TOLERANCE where entries are so small that the function bends within a step.
+    Extrapolates two central differences to a step of 0 (Richardson). One alone would be off by more
+    than TOLERANCE where entries are so small that the function bends within a step.
     """
 
     def difference(step: float) -> float:
@@ -67,8 +67,8 @@ def check_gradients(
         inputs: float64 arrays.
         dy: the upstream gradient.
         names: what messages call the gradients.
-        attempt: the Try line for a mistake that is not among `mistakes`.
-        mistakes: wrong answers, each of the form of the right one.
+        attempt: the Try line for a mistake that `mistakes` does not list.
+        mistakes: wrong answers, each in the form of the right one.
     """
     shapes_fit = all(
         isinstance(g, np.ndarray | np.generic) and np.shape(g) == x.shape and np.isfinite(g).all()
@@ -79,8 +79,8 @@ def check_gradients(
             direction = [t.random.standard_normal(x.shape) for x in inputs]
             expected = directional(forward, inputs, dy, direction)
             with np.errstate(all="ignore"):  # a huge gradient overflows
-                found = sum(float(np.sum(g * v)) for g, v in zip(got, direction, strict=True))
-            if not agree(found, expected, rtol=TOLERANCE, atol=TOLERANCE):
+                slope = sum(float(np.sum(g * v)) for g, v in zip(got, direction, strict=True))
+            if not agree(slope, expected, rtol=TOLERANCE, atol=TOLERANCE):
                 break
         else:
             for g, name in zip(got, names, strict=True):

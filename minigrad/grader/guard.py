@@ -1,8 +1,8 @@
 """An audit hook that restricts a learner's process; Python code cannot remove it.
 
-It blocks closed files, new processes, and signals to others, and says so in words. It is a fence
-and no wall: `ctypes` and descriptors of folders get around it, as far as `walls.py` lets them. Runs
-in the learner's process.
+It blocks closed files, new processes, and signals to others, and says so in words. It is a fence,
+not a wall: `ctypes` and folder descriptors get around it, as far as `walls.py` lets them. Runs in
+the learner's process.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ STARTS = {
 
 
 def install(closed: list[str], opened: list[str]) -> None:
-    """Block files in closed folders, and the start and end of other processes, from now on.
+    """Block files in closed folders, starting processes and ending other ones, from now on.
 
     Args:
         closed: folders whose files raise PermissionError when they are opened.
-        opened: files in them that stay open.
+        opened: files in these folders that stay open.
     """
     folders = tuple(os.path.realpath(folder) + os.sep for folder in closed)
     exceptions = frozenset(os.path.realpath(path) for path in opened)

@@ -1,9 +1,9 @@
-"""bubblewrap around the fork server: what a class's files are graded in, `grade --jail=bwrap`.
+"""Puts the fork server into bubblewrap to grade a class's files: `grade --jail=bwrap`.
 
-Inside are another user, no network, no process but the grader's own, an empty temporary folder, and
-of the machine's files what Python, its packages, and minigrad without its course and commands are
-read from. It holds where the walls that a worker builds around itself (`walls.py`) do not, and they
-stand inside it, too. Linux with bubblewrap and user namespaces.
+Inside are another user, no network, no process but the grader's own, and an empty temporary folder.
+Of the machine's files only those of Python, its packages, and minigrad without its course and
+commands can be read. The jail holds where the walls that a worker builds around itself (`walls.py`)
+do not; inside it, workers build these walls as well. Linux with bubblewrap and user namespaces.
 
 Source: the manual page bwrap(1).
 """
@@ -22,13 +22,13 @@ from typing import Any
 from minigrad.grader import walls
 
 PROGRAM = "bwrap"
-NOBODY = "65534"  # the user and the group inside
+NOBODY = "65534"  # user id and group id inside
 COMMON = ("--die-with-parent", "--proc", "/proc", "--dev", "/dev")
 BEGINNING = (
     "--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL",
     *COMMON,
 )  # fmt: skip
-# For root, who becomes another user inside (bare.py): a new space of users would have no other.
+# For root, who becomes another user inside (bare.py): a new user namespace would have no other.
 CHANGING_USER = (
     "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
     "--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", *COMMON,
@@ -39,35 +39,35 @@ OBJECTS = PACKAGE / "course" / "objects.py"
 
 
 def command(folder: str, readable: Iterable[str], *, changing_user: bool = False) -> list[str]:
-    """Return the beginning of a command line that runs the rest of it inside.
+    """Return a prefix for a command line that runs the command inside the jail.
 
     Args:
-        folder: the one that can be written to; workers' own folders are made in it.
-        readable: folders that are only read inside, besides Python's, the system's and minigrad's.
-        changing_user: whether the rest, started by root, becomes another user.
+        folder: the only writable folder; workers' own folders are made in it.
+        readable: more read-only folders, besides Python's, the system's and minigrad's.
+        changing_user: whether the command, started by root, becomes another user.
     """
     beginning = CHANGING_USER if changing_user else BEGINNING
     line = [PROGRAM, *beginning, "--new-session", "--tmpfs", "/tmp"]
     python = [sys.base_prefix, sys.prefix, os.path.dirname(os.path.realpath(sys.executable))]
     system = [path for path in walls.SYSTEM if not path.startswith(("/proc/", "/dev/"))]
     for path in dict.fromkeys([*system, *python, *readable, str(PACKAGE)]):
-        # Folders that bubblewrap makes by itself on the way are closed to any other user.
+        # Parent folders that bubblewrap makes by itself are closed to any other user.
         line += ["--dir", os.path.dirname(path), "--ro-bind-try", path, path]
     for name in HIDDEN:
         line += ["--tmpfs", str(PACKAGE / name)]
     line += ["--ro-bind", str(OBJECTS), str(OBJECTS)]
     line += ["--dir", os.path.dirname(folder), "--bind", folder, folder]
-    # What else bubblewrap makes lies in the machine's memory, of which it bounds no use.
+    # bubblewrap's other folders lie in memory, whose use it does not bound.
     for path in ["/dev", "/tmp", *(str(PACKAGE / name) for name in HIDDEN), "/"]:
         line += ["--remount-ro", path]
     return [*line, "--chdir", "/" if changing_user else folder, "--"]
 
 
 def hindrance(**user: Any) -> str | None:
-    """Return why no jail can be made here, in words; None if it can.
+    """Return in words why no jail can be made here, None if one can.
 
     Args:
-        user: options of subprocess's, for another user.
+        user: options for subprocess that set another user.
     """
     if shutil.which(PROGRAM) is None:
         return f"there is no {PROGRAM}: it comes with the package bubblewrap"
@@ -76,9 +76,9 @@ def hindrance(**user: Any) -> str | None:
 
 @functools.cache
 def root_changes_user() -> bool:
-    """Whether this process is root's, and may become another user in a jail.
+    """Return whether this process is root's and may become another user in a jail.
 
-    Such a user's processes are counted, and Python may lie where only root can enter.
+    That user's processes can be counted, and Python may lie where only root can enter.
     """
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which(PROGRAM) is None:
         return False
@@ -96,11 +96,11 @@ def _why_not(beginning: Iterable[str], **user: Any) -> str | None:
 
 
 def pid_outside(jailed: int, pid: int) -> int | None:
-    """Return the number that a process of a jail has outside, None if it is not found.
+    """Return the id that a process in a jail has outside, None if it is not there.
 
     Args:
-        jailed: the process that was started: bubblewrap itself.
-        pid: the number inside.
+        jailed: the id of bubblewrap itself, the process that was started.
+        pid: the id inside.
     """
     waiting = [jailed]
     while waiting:

@@ -31,17 +31,17 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 WORKER_FOLDER, SERVER_FOLDER = "minigrad-worker-", "minigrad-grader-"
 OLDEST = 3600.0  # seconds; a worker lives for minutes (limits.py)
 PATIENCE_SECONDS = 120.0  # for the fork server's answers: a worker without walls can stop it
-PROCESSES = 32  # that a user or a jail of its own may have, the server's among them
+PROCESSES = 32  # at most, the server included, for a user or jail of its own
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
 def other_user(user: int) -> dict[str, Any]:
-    """Return options of subprocess's that run a program as this user, in no other group."""
+    """Return options for subprocess that run a program as this user, in no other group."""
     return {"user": user, "group": user, "extra_groups": []}
 
 
 def remove(folder: str) -> None:
-    """Remove a worker's folder as far as possible, also where its code took permissions away."""
+    """Remove a worker's folder as far as possible, even where its code took permissions away."""
 
     def allow(_: Any, path: str, __: Any) -> None:
         with contextlib.suppress(OSError):
@@ -53,26 +53,26 @@ def remove(folder: str) -> None:
             else:
                 os.unlink(path)
 
-    with contextlib.suppress(RecursionError):  # thousands of folders in each other
+    with contextlib.suppress(RecursionError):  # thousands of nested folders
         shutil.rmtree(folder, onerror=allow)
     if os.path.lexists(folder) and os.name == "posix":
         subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)
 
 
 def sweep() -> None:
-    """Remove the folders of killed graders: no worker is so old, no server's process is gone."""
+    """Remove folders that killed graders left: older than any worker lives, no live server's."""
     temporary = Path(tempfile.gettempdir())
     for path in (*temporary.glob(f"{WORKER_FOLDER}*"), *temporary.glob(f"{SERVER_FOLDER}*")):
         with contextlib.suppress(OSError):
-            found = path.lstat()
-            is_own = not hasattr(os, "getuid") or os.getuid() in (0, found.st_uid)
-            is_old = stat.S_ISDIR(found.st_mode) and time.time() - found.st_mtime > OLDEST
+            facts = path.lstat()
+            is_own = not hasattr(os, "getuid") or os.getuid() in (0, facts.st_uid)
+            is_old = stat.S_ISDIR(facts.st_mode) and time.time() - facts.st_mtime > OLDEST
             if is_own and is_old and not _is_used(path.name):
                 remove(str(path))
 
 
 def _is_used(name: str) -> bool:
-    """Whether a folder is that of a server whose process may still run."""
+    """Return whether a folder belongs to a server whose process may still run."""
     owner = re.match(rf"{SERVER_FOLDER}(\d+)-", name)
     if owner is None or os.name != "posix":
         return owner is not None
@@ -86,38 +86,38 @@ def _is_used(name: str) -> bool:
 
 
 def clean_environment(folder: str) -> dict[str, str]:
-    """Return the environment of a grading process: one thread, and no more than PASSED_ON."""
+    """Return a grading process's environment: one thread, and only the variables in PASSED_ON."""
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {**environment, **dict.fromkeys(THREADS, "1"), "HOME": folder}
 
 
 def can_fork() -> bool:
-    """Whether workers can be forked from the server; otherwise each is spawned."""
+    """Return whether workers can be forked from the server instead of spawned."""
     return hasattr(os, "fork") and hasattr(socket, "send_fds")
 
 
 def no_call() -> float:
-    """Return 0, for how long a call has run where none does."""
+    """Return 0, the seconds that a call has run when none runs."""
     return 0.0
 
 
 class Server:
-    """Starts workers: forked from one clean process where fork exists, else spawned one by one.
+    """Starts workers: forks them from one clean process where fork exists, else spawns each.
 
     Close it, or use it in a `with` block; `shared_server()` is one for the whole process.
 
     Args:
-        fork: whether workers are forked; None: if the system can.
+        fork: whether workers are forked; None: where the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
             choose another (`rights.become`). In a jail that user must be able to read this Python,
             unless root may change the user inside (`jail.root_changes_user`).
-        kernels: a folder of compiled kernels, which workers only read: for files of strangers.
-            None: the user's own, to which they add what they compile.
-        jailed: whether the server runs in a jail (`jail.py`), besides the walls that each worker
-            builds; needs fork and `kernels`.
-        walled: whether workers build walls; False only to see what a jail alone holds.
+        kernels: a folder of compiled kernels that workers only read, for strangers' files. None:
+            the user's own cache, to which they add what they compile.
+        jailed: whether the server runs in a jail (`jail.py`), in addition to the walls that workers
+            build; needs fork and `kernels`.
+        walled: whether workers build walls; False only to test what a jail alone holds.
 
-    `call_seconds()` says for how long the call of learners' code that runs now has run.
+    `call_seconds()` returns how long the present call of learners' code has run.
     """
 
     def __init__(
@@ -147,13 +147,13 @@ class Server:
 
     @property
     def processes(self) -> int | None:
-        """How many processes may be there, None where nobody counts them: those of root, say."""
+        """The most processes allowed; None where they are not counted, such as root's."""
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         return PROCESSES if self.user is not None or (self.jailed and not is_root) else None
 
     @property
     def changes_user_inside(self) -> bool:
-        """Whether root starts the jail, and what is inside becomes another user."""
+        """Return whether root starts the jail and the process inside becomes another user."""
         return self.jailed and self.user is not None and jail.root_changes_user()
 
     def __enter__(self) -> Server:
@@ -163,7 +163,7 @@ class Server:
         self.close()
 
     def start(self) -> None:
-        """Start the fork server before its first worker is wanted; that one waits less."""
+        """Start the fork server early, so that its first worker comes sooner."""
         with self._lock:
             if self.fork and self._control is None:
                 self._start()
@@ -192,7 +192,7 @@ class Server:
         self._folder.cleanup()
 
     def _end_server(self, patience: float = 0) -> None:
-        """End the fork server, after `patience` seconds by force; the next order starts another."""
+        """End the fork server, by force after `patience` seconds; the next order starts another."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -200,7 +200,7 @@ class Server:
                 self._process.wait(patience)
             self._process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(2)  # one that a worker traces ends with that worker
+                self._process.wait(2)  # if a worker traces it, it ends only with that worker
         self._control, self._process = None, None
 
     def end(self, pid: int) -> int | None:
@@ -222,7 +222,7 @@ class Server:
         return [sys.executable, "-I", str(BARE), *arguments, user, NUMPY_FOLDER]
 
     def hindrance(self) -> str:
-        """Return why no bare process of this server's starts outside a jail; "" where one does."""
+        """Return why this server cannot start a bare process outside a jail; "" if it can."""
         try:
             done = subprocess.run(
                 self.command("try"), capture_output=True, text=True, timeout=20, **self._options()
@@ -233,13 +233,13 @@ class Server:
         return said if done.returncode else ""
 
     def _options(self) -> dict[str, Any]:
-        """Return options of subprocess's for a bare process, or for bubblewrap around it."""
+        """Return options for subprocess to start a bare process, or bubblewrap around it."""
         is_changed = self.jailed and not self.changes_user_inside
         user = other_user(self.user) if self.user is not None and is_changed else {}
         return {"env": clean_environment(self.folder), "start_new_session": True, **user}
 
     def pid_here(self, pid: int) -> int | None:
-        """Return the process id of a worker, of which the fork server said this one."""
+        """Translate a worker's process id, as the fork server reports it, to the one seen here."""
         if not self.jailed or self._process is None:
             return pid
         return jail.pid_outside(self._process.pid, pid)
@@ -286,7 +286,7 @@ _shared: Server | None = None
 
 
 def shared_server() -> Server:
-    """Return this process's server, made at the first call and closed at exit."""
+    """Return this process's server; create it on the first call and close it at exit."""
     global _shared
     if _shared is None:
         _shared = Server()

@@ -1,4 +1,4 @@
-"""Resource limits of a learner's process, which it sets before a line of the file runs."""
+"""Sets resource limits in a learner's process before a line of its file runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Limits:
 
     `compile_seconds` and `total_seconds` are for all calls of an exercise together.
     `processes` counts all processes of the worker's user, so it needs a user of its own.
-    `file_bytes` holds for each file. What all files of a worker take is measured by the parent
-    while it runs (`disk_usage.py`): `folder_bytes` and `folder_files`. What it removed and still
-    has open or mapped is not found there: `open_files` and `memory_bytes` bound that.
+    `file_bytes` holds for each file. `folder_bytes` and `folder_files` hold for all files together:
+    the parent measures them while the worker runs (`disk_usage.py`). Files that were removed but
+    are still open or mapped escape that; `open_files` and `memory_bytes` bound them.
     """
 
     load_seconds: float = 20.0
@@ -30,7 +30,7 @@ class Limits:
 
 
 def apply(limits: Limits) -> list[str]:
-    """Set the limits on this process; return the names of those this system does not offer."""
+    """Set the limits on this process; return the names of those that this system lacks."""
     try:
         import resource
     except ImportError:  # Windows: only the parent's clock limits a worker
@@ -55,7 +55,7 @@ def apply(limits: Limits) -> list[str]:
 
 
 def allow_more_cpu(seconds: float) -> None:
-    """Move the CPU limit by `seconds` (negative: back), so that compiling does not eat it."""
+    """Move the CPU limit by `seconds` (negative: back), so that compiling does not use it up."""
     try:
         import resource
     except ImportError:

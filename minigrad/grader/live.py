@@ -22,7 +22,7 @@ from minigrad.grader.worker import describe
 class LiveRunner:
     """Calls the function directly, so that prints show and a debugger stops inside it."""
 
-    driven = True  # all is measured in this process
+    driven = True  # everything is measured in this process
 
     def __init__(self, exercise: Exercise, function: Callable) -> None:
         self.exercise = exercise
@@ -35,7 +35,7 @@ class LiveRunner:
         self.earlier: Any = None  # what the last call returned
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
-        """Return what a worker would reply. Other names come from the function's globals."""
+        """Return what a worker would reply; look other names up in the function's globals."""
         arguments, earlier = as_if_sent(arguments), None
         formulas = list({id(one): one for one in leaves(arguments, Formula)}.values())
         mine = SimpleNamespace(**{**self.globals, self.exercise.name: self.function})
@@ -65,10 +65,10 @@ class LiveRunner:
         return self.globals.get(name)
 
     def alone(self, name: str, arguments: list) -> Any:
-        """None: what this process keeps between calls cannot be taken back."""
+        """Return None: what this process keeps between calls cannot be undone."""
 
     def line_of(self, name: str) -> str:
-        """Return where the function, or the method of the class, begins; else which file it is."""
+        """Return where the function, or the class's method, begins; else its file."""
         method = getattr(self.function, name.partition(".")[2], None)
         line = getattr(getattr(method, "__code__", None), "co_firstlineno", self.line)
         in_notebook = "ipykernel" in self.file or self.file.startswith("<")
@@ -78,11 +78,11 @@ class LiveRunner:
         return begins(name, f"line {line} of this cell" if in_notebook else f"{place}:{line}")
 
     def printed(self) -> str:
-        """Return nothing: the learner has seen what it printed."""
+        """Return "": the learner has already seen the prints."""
         return ""
 
     def source(self) -> str:
-        """Return the text of the function or class, "" where it is not known."""
+        """Return the text of the function or class, "" if unknown."""
         try:
             return textwrap.dedent(inspect.getsource(self.function))
         except (OSError, TypeError):
@@ -90,7 +90,7 @@ class LiveRunner:
 
 
 def _any_function(thing: Any) -> Any:
-    """Return a function, or the first one of a class, which has the class's file and globals."""
+    """Return a function, or a class's first one, which shares the class's file and globals."""
     if not isinstance(thing, type):
         return inspect.unwrap(thing)
     return next((one for one in vars(thing).values() if inspect.isfunction(one)), thing)

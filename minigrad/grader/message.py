@@ -16,11 +16,11 @@ from minigrad.grader.wire import Other, leaves
 WIDTH = 98
 LABEL_WIDTH = 10
 NARROW = 70  # below this width a part may take twice as many lines
-KEPT = "\t\n\xa0\u3000"  # white space that moves nothing back
-# What the log of a workflow takes for a command, at the beginning of a line.
+KEPT = "\t\n\xa0\u3000"  # white space that moves no cursor back
+# At the beginning of a line, a workflow's log takes these for a command.
 COMMAND = re.compile(r"(?m)^(\s*)(::|##\[)")
 MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
-LONGEST = 4_000  # characters of a part, of which twelve lines are shown
+LONGEST = 4_000  # characters of a part, of which a few lines are shown
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class Message:
         return "\n".join(self.lines())
 
     def as_dict(self) -> dict:
-        """Return the fields as a dict of strings, without `full`, which has the machine's paths."""
+        """Return the fields as a dict of strings, but for `full`, which has the machine's paths."""
         fields = asdict(self)
         del fields["full"]
         return fields
 
 
 def inert(text: str) -> str:
-    r"""Return a learner's text as nothing but text: what a terminal would obey is spelled out.
+    r"""Return a learner's text with everything that a terminal would obey spelled out.
 
-    Spelled out are control characters but for tab and line feed, marks that turn or hide text, and
-    halves of surrogate pairs.
+    That is: control characters except tab and line feed, marks that turn or hide text, and halves
+    of surrogate pairs.
 
     >>> inert("a\tb\n\x1b[2J\u202ecod\r")
     'a\tb\n\\x1b[2J\\u202ecod\\r'
@@ -96,12 +96,12 @@ def inert(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text as `inert`, in one line: line feeds and tabs are spelled out as well."""
+    """Return a text as `inert` does, in one line: spell out line feeds and tabs as well."""
     return inert(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def without_command(text: str) -> str:
-    r"""Return a text none of whose lines begins as a workflow's command does.
+    r"""Return a text in which no line begins like a workflow's command.
 
     >>> without_command("one::two\n  ::error::three")
     'one::two\n  \\::error::three'
@@ -113,8 +113,8 @@ class Failed(Exception):
     """Raised by a check that fails.
 
     Attributes:
-        message: what differs; it claims nothing.
-        named: messages that name a mistake, the best first; one is shown if it is confirmed.
+        message: says what differs, and names no mistake.
+        named: messages that each name a mistake, the likeliest first; shown only if confirmed.
     """
 
     def __init__(self, message: Message, named: Sequence[Message] = ()) -> None:
@@ -124,10 +124,10 @@ class Failed(Exception):
 
 
 def show(value: Any, digits: int = 6, *, bare: bool = False, dtype: bool = False) -> str:
-    """Return a value as a learner should see it: short, and with shape and dtype for arrays.
+    """Return a value as a learner should see it: short, with shape and dtype for arrays.
 
-    With `bare`, a short array of float64 is shown without them; with `dtype`, a short one of any
-    dtype without its shape.
+    With `bare`, a short float64 array has neither; with `dtype`, a short array of any dtype has no
+    shape.
     """
     if isinstance(value, Other):
         return f"an object of type {value.type_name}"
@@ -165,7 +165,7 @@ def show(value: Any, digits: int = 6, *, bare: bool = False, dtype: bool = False
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Return texts with commas between them, as far as a message has room; the rest is not made."""
+    """Join texts with commas until a message is full; compute no text beyond that."""
     parts, n_characters = [], 0
     for text in texts:
         parts.append(text)
@@ -176,7 +176,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def show_both(expected: Any, got: Any) -> tuple[str, str]:
-    """Return two values `bare`, with the digits and dtypes that it takes to tell them apart.
+    """Return two values, shown `bare`, with the digits and dtypes that tell them apart.
 
     >>> show_both(np.zeros(2), np.zeros(2, np.float32))
     ('[0, 0] float64', '[0, 0] float32')
@@ -195,7 +195,7 @@ def show_both(expected: Any, got: Any) -> tuple[str, str]:
 
 
 def begins(name: str, place: str) -> str:
-    """Return where a function begins, in words that nobody takes for the line at fault.
+    """Return where a function begins, in words that cannot be taken for the line at fault.
 
     >>> begins("slope", "exercises/00_start.py:12")
     'in slope, from exercises/00_start.py:12 on'
@@ -215,7 +215,7 @@ def a_kind(name: str) -> str:
 
 
 def show_typed(value: Any) -> str:
-    """Return a value, and of which type it is.
+    """Return a value followed by its type.
 
     >>> show_typed(3), show_typed("a"), show_typed(3.0)
     ('3, an int', "'a', a str", '3.0, a float')
@@ -224,14 +224,14 @@ def show_typed(value: Any) -> str:
         return show(value)
     name, text = type(value).__name__, show(value)
     if isinstance(value, float) and text.lstrip("-").isdigit():
-        text += ".0"  # or it reads as the int that it is told from
+        text += ".0"  # else it would read as an int, from which it must differ
     return f"{text}, {a_kind(name)}"
 
 
 def digits_to_tell(got: Any, expected: Any) -> int:
-    """Return the fewest digits, 6 or more, with which two numbers or arrays are shown differently.
+    """Return the fewest digits, 6 or more, that show two numbers or arrays differently.
 
-    It is 6, too, where they differ in what is not shown of them.
+    It is 6 as well where they differ only in entries that are not shown.
 
     >>> digits_to_tell(100.0, 100.00001), digits_to_tell(1.0, 2.0)
     (9, 6)
@@ -243,7 +243,7 @@ def digits_to_tell(got: Any, expected: Any) -> int:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a number with its noun, in the plural unless it is 1.
 
     >>> counted(1, "call"), counted(2, "call")
     ('1 call', '2 calls')
@@ -252,7 +252,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def _layout(array: np.ndarray) -> str:
-    """Return how an array lies in memory, "" if row by row without gaps."""
+    """Return in words how an array lies in memory, "" for row by row without gaps."""
     if array.flags.c_contiguous:
         return ""
     if min(array.strides) < 0:
@@ -271,7 +271,7 @@ def _number(value: Any, digits: int) -> str:
 
 
 def show_call(name: str, arguments: list) -> str:
-    """Return `name(…)` with the arguments shown, and each formula spelled out after it."""
+    """Return `name(…)` with the arguments shown, followed by each formula in full."""
     letters = iter([*"fghkpqrstuvw", *(f"f{number}" for number in range(1, 99))])
     spelled = []
 

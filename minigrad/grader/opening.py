@@ -1,7 +1,7 @@
-"""Opens what a learner's folder holds, which may be a pipe, a device or a link in place of a file.
+"""Opens files in a learner's folder, where a pipe, a device or a link may stand instead of a file.
 
-A pipe makes who opens it wait for ever, and a link shows what only the reader may read. What is
-opened is looked at once it is open: nobody can change it any more.
+Opening a pipe may wait for ever, and a link may show what only the reader may read. The checks look
+at the open descriptor, since nobody can replace that any more.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ SYSTEM = ("/proc/", "/sys/", "/dev/")  # their files are the system's, or a proc
 
 
 class NotAFileError(OSError):
-    """What was opened is no regular file of a learner's; its text says what it is."""
+    """What was opened is no regular file of the learner's; the text says what it is."""
 
 
 def read_file(path: Path, most: int, *, within: Path | None = None) -> bytes:
-    """Return a file's content, without ever waiting.
+    """Return a file's content; never wait for one.
 
     Args:
         path: the file, or a link to one.
         most: how many bytes it may have.
-        within: a resolved path: the file lies there or below, once all links are followed.
+        within: a resolved path: the file must lie there or below once all links are followed.
 
     Raises:
-        NotAFileError: it is no regular file, it is too large, a link leads to one of the system's
-            or, with `within`, elsewhere.
+        NotAFileError: it is no regular file, or it is too large, or a link leads to a file of the
+            system or, with `within`, out of that path.
     """
     fd = open_file(path, os.O_RDONLY, within=within)
     with open(fd, "rb") as file:
@@ -41,7 +41,7 @@ def read_file(path: Path, most: int, *, within: Path | None = None) -> bytes:
 
 
 def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
-    r"""Return the text of a file in UTF-8, with lines that end in "\n"; see `read_file`.
+    r"""Return the text of a UTF-8 file with "\n" at the ends of lines; see `read_file`.
 
     Raises UnicodeDecodeError, besides what `read_file` raises.
     """
@@ -49,7 +49,7 @@ def read_text(path: Path, most: int = LARGEST_TEXT) -> str:
 
 
 def open_file(path: Path, flags: int, *, within: Path | None = None) -> int:
-    """Return the descriptor of a regular file, as `os.open` does; see `read_file`."""
+    """Open a regular file as `os.open` does; return its descriptor. See `read_file`."""
     for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):  # each where the system has it
         flags |= getattr(os, name, 0)
     fd = os.open(path, flags, 0o666)
@@ -73,10 +73,10 @@ def _no_file(path: Path, why: str) -> NotAFileError:
 
 
 def _place(fd: int, path: Path) -> Path:
-    """Return where an open file lies."""
+    """Return the path of an open file."""
     try:
         return Path(os.readlink(f"/proc/self/fd/{fd}"))
-    except OSError:  # no Linux: where the path leads now, if it is the same file
+    except OSError:  # not Linux: where the path leads now, if that is the same file
         place = path.resolve()
         if not os.path.samestat(place.lstat(), os.fstat(fd)):
             raise _no_file(path, "was replaced while it was opened") from None

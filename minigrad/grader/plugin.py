@@ -1,8 +1,8 @@
 """The pytest plugin: `pytest exercises` grades. It is silent in every project but a course.
 
-A file is claimed only if it, or its folder, was named on the command line, its stem is that of a
-lesson, and its folder is called `exercises` or `solutions`, or was given by `--course`. A claimed
-file is never imported here: it runs in a worker, and no other plugin collects it.
+A file is claimed only if three things hold: it, or its folder, is named on the command line; its
+stem is a lesson's; its folder is called `exercises` or `solutions`, or is given by `--course`. A
+claimed file is never imported here: it runs in a worker, and no other plugin collects it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OBEYED = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options of the grader."""
     group = parser.getgroup("minigrad", "grading a minigrad course")
     group.addoption("--course", metavar="FOLDER", help="grade the lessons' files in FOLDER")
     group.addoption(
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def is_claimed(path: Path, config: pytest.Config) -> bool:
-    """Whether this file is an exercise file that the user asked to grade."""
+    """Return whether this file is an exercise file that the user asked to grade."""
     if path.suffix != ".py" or not STEM.fullmatch(path.stem):
         return False
     course = config.getoption("--course")
@@ -79,7 +79,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Replace what other plugins collect from a claimed file."""
+    """Collect a claimed file, in place of all other plugins."""
     others = yield
     if not is_claimed(file_path.resolve(), parent.config):
         return others

@@ -1,8 +1,8 @@
-"""A learner's progress: one small JSON file, never half written.
+"""Stores a learner's progress: one small JSON file, never half written.
 
 `.minigrad/progress.json` holds, per exercise, the last and the best points, the fingerprint of the
-checked code and the number of hints taken; the predictions; and the parts that ran the engine.
-Points count as long as the fingerprint is the same (`fingerprint.py`).
+graded code and the number of hints taken; also the predictions, and the parts that ran in the
+engine. Points count as long as the fingerprint is the same (`fingerprint.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ImportError:  # Windows: of two processes that save at once, one may lose
     fcntl = None
 
 VERSION = 1
-LARGEST = 64 * 2**20  # bytes; a year's are a thousandth
+LARGEST = 64 * 2**20  # bytes; a year's progress is a thousandth of that
 EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
 TEXT = str | None
 # Per section: the types of an entry's fields, and the fields that every entry has.
@@ -48,9 +48,9 @@ ENTRIES: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 def load(state: Path) -> dict[str, Any]:
-    """Return the progress. A damaged file is set aside, never overwritten.
+    """Return the progress; set a damaged file aside, never overwrite it.
 
-    If the system refuses to read the file, say so and return no progress.
+    If the system refuses to read the file, say so and return empty progress.
     """
     try:
         data = _read(state / "progress.json")
@@ -64,9 +64,9 @@ def load(state: Path) -> dict[str, Any]:
 
 
 def update(state: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Load, change and save the progress while no other process does; return it.
+    """Load, change, save and return the progress, while no other process does.
 
-    Raises OSError where the folder or a file in it is a link: what it leads to may be somebody's.
+    Raises OSError where the folder or a file in it is a link: its target may be somebody else's.
     """
     for path in (state, state / "progress.json", state / "progress.lock"):
         if path.is_symlink():
@@ -102,7 +102,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_whole(data: dict[str, Any], section: str) -> bool:
-    """Whether every entry of a section has the needed fields, and all have the right types."""
+    """Return whether every entry of a section has the fields it needs, of the right types."""
     kinds, needed = ENTRIES[section]
     return all(
         isinstance(entry, dict)
@@ -119,7 +119,7 @@ def _set_aside(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(state: Path) -> Iterator[None]:
-    """Keep other processes from saving between this one's loading and saving."""
+    """Lock the progress, so that no other process saves between this one's loading and saving."""
     if fcntl is None:
         yield
         return
@@ -131,7 +131,7 @@ def _alone(state: Path) -> Iterator[None]:
 
 
 def record(state: Path, result: Result) -> dict[str, Any]:
-    """Remember a graded result; a file that did not load takes no points away."""
+    """Save a graded result; a file that did not load takes no points away."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
 
     def change(data: dict[str, Any]) -> None:
@@ -149,12 +149,12 @@ def record(state: Path, result: Result) -> dict[str, Any]:
 
 
 def is_current(entry: dict[str, Any], hash_now: str | None) -> bool:
-    """Whether an entry's points are for the present code (None: there is no file)."""
+    """Return whether an entry's points were earned by the present code (None: there is no file)."""
     return hash_now is not None and entry.get("hash", entry.get("passed_hash")) == hash_now
 
 
 def record_hint(state: Path, exercise_id: str, step: int) -> None:
-    """Remember that a hint was taken."""
+    """Save that a hint was taken."""
 
     def change(data: dict[str, Any]) -> None:
         entry = data["exercises"].setdefault(exercise_id, {"best": 0, "runs": 0, "hints": 0})

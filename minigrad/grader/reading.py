@@ -1,4 +1,4 @@
-"""Reads a learner's file as Python does, from any editor on any system."""
+"""Reads a learner's file as Python does, whichever editor and system it comes from."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from minigrad.grader.opening import NotAFileError, read_file
 from minigrad.parsing import tree_of
 
 LARGEST = 1_000_000  # bytes of a file
-MAX_PARSED = 200_000  # characters: a longer file is one part, which is quicker than to look into it
-# By the names of `codecs.lookup`. Each takes time in proportion to the bytes, and has ASCII's bytes
-# for ASCII's characters. Python knows others that are no encodings of text (unicode_escape), or
-# take a minute for a megabyte (punycode).
+MAX_PARSED = 200_000  # characters: a longer file is one part, as parsing it takes too long
+# As `codecs.lookup` names them. Each decodes in linear time and extends ASCII. Python's others
+# include some that encode no text (unicode_escape) or take a minute for a megabyte (punycode).
 ENCODINGS = {
     "utf-8", "utf-8-sig", "ascii", "big5", "big5hkscs", "cp437", "cp850", "cp852", "cp855", "cp857",
     "cp858", "cp860", "cp861", "cp862", "cp863", "cp865", "cp866", "cp869", "cp874", "cp932",
@@ -33,9 +32,9 @@ PUT_A_FILE = "Put a file of your code alone in its place: no link, no pipe, and 
 
 
 class UnreadableError(ValueError):
-    """Bytes that Python could not decode either; the text says why.
+    """Bytes that Python could not decode either; the message says why.
 
-    `line` is the number of the line at fault, `shown` its text; 0 and "" where no line is.
+    `line` is the number of the line at fault and `shown` its text; 0 and "" if no line is at fault.
     `attempt` says what to do.
     """
 
@@ -47,16 +46,16 @@ class UnreadableError(ValueError):
 
 
 def read_source(path: Path, within: Path | None = None) -> str:
-    r"""Return the text of a Python file, with lines that end in "\n".
+    r"""Return the text of a Python file with "\n" at the ends of lines.
 
     As in Python, the encoding is UTF-8 unless the first two lines name another, a byte-order mark
     is dropped, and lines may end in "\r\n" and "\r".
 
-    With `within`, a resolved path, the file has to lie there once all links are followed.
+    With `within`, a resolved path, the file must lie there once all links are followed.
 
     Raises:
-        UnreadableError: it is no regular file or a large one (`read_file`), the bytes are not in
-            that encoding, one of them is null, or the encoding is not among `ENCODINGS`.
+        UnreadableError: it is no regular file or too large (`read_file`), its bytes are not in that
+            encoding, one of them is null, or the encoding is not among `ENCODINGS`.
     """
     try:
         content = read_file(path, LARGEST, within=within)
@@ -77,7 +76,7 @@ def read_source(path: Path, within: Path | None = None) -> str:
 def _unreadable(content: bytes, error: Exception) -> UnreadableError:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return UnreadableError("it begins as UTF-16 does; save it as UTF-8")
-    if "missing encoding" in str(error):  # all that Python says about the first two lines
+    if "missing encoding" in str(error):  # Python's only complaint about the first two lines
         try:
             content.decode("utf-8")
         except UnicodeDecodeError as undecoded:
@@ -88,7 +87,7 @@ def _unreadable(content: bytes, error: Exception) -> UnreadableError:
 
 
 def _at(content: bytes, start: int, what: str) -> UnreadableError:
-    """Return the error of a line that holds something at this byte of a file."""
+    """Return the error for a file with something wrong at this byte."""
     before, text = (
         part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for part in (content[:start], content)
     )
@@ -106,17 +105,17 @@ def parse(source: str) -> ast.Module | None:
 
 
 def parse_short(source: str) -> ast.Module | None:
-    """Return the syntax tree of a file, None if it cannot be parsed or is longer than a course's.
+    """Return the syntax tree of a file, None if it is too long or cannot be parsed.
 
-    A megabyte of small statements takes seconds, in each place that asks.
+    Parsing a megabyte of small statements takes seconds, and many places ask for it.
     """
     return parse(source) if len(source) <= MAX_PARSED else None
 
 
 def line_of(source: str, name: str) -> int:
-    """Return the line of the last definition of `name` at the file's top level, 0 for none.
+    """Return the line of the last top-level definition of `name`, 0 for none.
 
-    For `Class.method` it is the method's line, or the class's where it defines no such method.
+    For `Class.method` that is the method's line, or the class's if it defines no such method.
     """
     name, _, method = name.partition(".")
     if tree := parse_short(source):
@@ -130,7 +129,7 @@ def line_of(source: str, name: str) -> int:
 
 
 def is_definition(source: str, name: str) -> bool:
-    """Whether `name`, or the class of `Class.method`, is last bound by `def` or `class`."""
+    """Return whether `name`, or the class of `Class.method`, is last bound by `def` or `class`."""
     name, _, _ = name.partition(".")
     tree = parse_short(source)
     nodes = [node for node in tree.body if name in names_defined(node)] if tree else []

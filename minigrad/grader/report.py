@@ -1,4 +1,4 @@
-"""The result as text: for a terminal, for a notebook without HTML, for pytest."""
+"""Writes a result as text: for a terminal, for a notebook without HTML, for pytest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLOURS = {"passed": "32", "failed": "31", "follows": "2", "not_run": "2", "bold
 
 
 class Style:
-    """What a stream can show: colours (NO_COLOR is honoured), signs beyond ASCII, its width."""
+    """What a stream can show: colours (it honours NO_COLOR), signs beyond ASCII, its width."""
 
     def __init__(self, stream: TextIO | None = None, *, plain: bool = False) -> None:
         stream = stream or sys.stdout
@@ -32,7 +32,7 @@ class Style:
         self.width = max(40, min(WIDTH, columns - 1))
 
     def paint(self, text: str, name: str) -> str:
-        """Return the text in a colour, where colours are shown."""
+        """Return the text in a colour, if the stream shows colours."""
         return f"\x1b[{COLOURS[name]}m{text}\x1b[0m" if self.colour else text
 
     def stars(self, difficulty: int) -> str:
@@ -55,8 +55,8 @@ def exercise_lines(
         exercise: its result.
         style: how to write it.
         full: whether the whole traceback of the learner's error follows.
-        unread: whether its file did not load and an exercise above has said so.
-        note: a line below its head.
+        unread: whether its file did not load, as an exercise above has said.
+        note: a line below the heading.
     """
     if unread:
         line = (
@@ -96,12 +96,12 @@ def exercise_lines(
 
 
 def sign_of(check: CheckResult, exercise: ExerciseResult) -> str:
-    """Return which of the signs stands before a check: its status, or `follows`."""
+    """Return the key of the sign before a check: its status, or `follows`."""
     return "follows" if exercise.leader_of(check) else check.status
 
 
 def asked(check: CheckResult, exercise: ExerciseResult) -> str:
-    """Return what a check asks for; where it failed, in words that nobody reads as an answer."""
+    """Return what a check asks for; if it failed, so that nobody reads that as an answer."""
     text = f"{check.name}{', wanted' if check.status == 'failed' else ''}: {check.summary}"
     if check.without:
         return f"{text} It earns nothing without {' or '.join(check.without)}."
@@ -110,7 +110,7 @@ def asked(check: CheckResult, exercise: ExerciseResult) -> str:
 
 
 def begin_elsewhere(exercise: ExerciseResult, result: Result) -> str:
-    """Return which exercises a wrong one uses that are wrong, too, as a line; or nothing."""
+    """Return a line that names the wrong exercises which a wrong one uses; "" for none."""
     wrong = {other.id for other in result.exercises if not other.passed and not other.is_untouched}
     used = [name for name in exercise.uses if name in wrong]
     if exercise.passed or not used:
@@ -119,14 +119,14 @@ def begin_elsewhere(exercise: ExerciseResult, result: Result) -> str:
 
 
 def untouched_line(exercise: ExerciseResult, style: Style) -> str:
-    """Return the line of an exercise that nobody has begun."""
+    """Return the line for an exercise that is not begun."""
     minutes = f"about {exercise.minutes} min"
     line = f"{style.signs['not_run']} {exercise.id:<28} {minutes}, {exercise.of} points: not begun"
     return style.paint(line, "dim")
 
 
 def message_lines(check: CheckResult, exercise_id: str, width: int = WIDTH) -> list[str]:
-    """Return the message of a check and what the code printed."""
+    """Return the lines of a check's message and of what the code printed."""
     lines = check.message.lines(width) if check.message else []
     for number, line in enumerate(printed_lines(check, exercise_id)):
         lines.append(f"{'Printed' if number == 0 else '':<{LABEL_WIDTH}}{line}")
@@ -137,10 +137,10 @@ WARNED = re.compile(r"^\S.*:\d+: \w*Warning: .*\n(?:  .*\n)?", re.MULTILINE)
 
 
 def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
-    """Return the beginning of what the code printed, and where to see all of it if it is longer."""
+    """Return the beginning of what the code printed; if that is cut, say where to see all of it."""
     text = inert(check.printed.replace("\r\n", "\n"))  # as Windows ends a line
     if check.message is None:
-        text = WARNED.sub("", text)  # about inputs that the check chose, and all is well
+        text = WARNED.sub("", text)  # a warning about inputs that the check chose: nothing is wrong
     printed = [line for line in text.splitlines() if line.strip()]
     if not printed or (check.message is not None and check.message.key == "printed"):
         return []
@@ -164,7 +164,7 @@ def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
 
 
 def what_is_open(result: Result) -> str:
-    """Return the points of several exercises, and which of them are open; "" for a single one."""
+    """Return the points of several exercises and which are open; "" for a single one."""
     if len(result.exercises) < 2:
         return ""
     left = [exercise for exercise in result.exercises if not exercise.passed]
@@ -178,7 +178,7 @@ def text(result: Result, style: Style | None = None, *, full: bool = False) -> s
     """Return the whole result as text; `full` as in `exercise_lines`."""
     style = style or Style()
     lines: list[str] = []
-    said = None  # why the last file that did not load did not
+    said = None  # the reason given for the last file that did not load
     for exercise in result.exercises:
         if exercise.is_untouched and len(result.exercises) > 1:
             lines.append(untouched_line(exercise, style))

@@ -1,4 +1,4 @@
-"""One result object; the terminal, the card and the JSON are views of it."""
+"""Defines the result object; the terminal, the card and the JSON are views of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CheckResult:
     message: Message | None = None
     printed: str = ""
     seconds: float = 0.0
-    without: tuple[str, ...] = ()  # checks that failed, and without which it earns nothing
+    without: tuple[str, ...] = ()  # the failed checks without which it earns nothing
 
     @property
     def points(self) -> int:
@@ -57,44 +57,44 @@ class ExerciseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
+        """Return whether every check passed."""
         return all(check.status == "passed" for check in self.checks)
 
     def leader_of(self, check: CheckResult) -> CheckResult | None:
-        """Return the check of which a failed one is a consequence, None if it fails by itself.
+        """Return the check whose failure explains this one's, None if it fails by itself.
 
-        It follows where it earns nothing without others that failed, or where the first failure
-        was of the same kind, in the same function or line.
+        It follows the first failure if it earns nothing without others that failed, or if that
+        failure was of the same kind, in the same function or line.
         """
         first = self.first_failure
         if check.status != "failed" or first is None or check is first:
             return None
         if check.without:
             return first
-        if first.without:  # it shows another's message, perhaps this one's
+        if first.without:  # it shows another check's message, perhaps this one's
             return None
         ways = [(m.key, m.where) if (m := one.message) else None for one in (first, check)]
         return first if ways[0] == ways[1] else None
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing has been written yet."""
+        """Return whether nothing has been written yet."""
         message = self.first_message
         return not self.points and message is not None and message.key in ("stub", "untouched")
 
     @property
     def first_message(self) -> Message | None:
-        """The message of the first check that failed, None when none did."""
+        """The message of the first failed check, None if none failed."""
         return self.first_failure.message if self.first_failure else None
 
     @property
     def first_failure(self) -> CheckResult | None:
-        """The first check that failed, None when none did."""
+        """The first failed check, None if none failed."""
         return next((check for check in self.checks if check.status == "failed"), None)
 
     @property
     def speaking(self) -> CheckResult | None:
-        """The check of which more is shown: the first that failed, else the first that printed."""
+        """The check that is shown in full: the first that failed, else the first that printed."""
         return self.first_failure or next(
             (check for check in self.checks if check.printed.strip()), None
         )
@@ -120,7 +120,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether everything passed."""
+        """Return whether everything passed."""
         return all(exercise.passed for exercise in self.exercises)
 
     def as_dict(self) -> dict:

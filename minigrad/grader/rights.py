@@ -1,4 +1,4 @@
-"""What root may do beyond any user, and how a process gives it up for good.
+"""Takes from a process of root's, for good, what root may do beyond any user.
 
 Source: the manual pages capabilities(7) and prctl(2); the numbers are Linux'.
 """
@@ -11,13 +11,13 @@ import struct
 import sys
 from typing import Any
 
-READ_SEARCH = 2  # a capability: to read files and enter folders whatever their permissions say
+READ_SEARCH = 2  # a capability: read files and enter folders whatever their permissions
 KEEP_CAPABILITIES, DROP, NO_NEW_PRIVS = 8, 24, 38  # of prctl
-CAPSET, VERSION_3 = {"x86_64": 126, "aarch64": 91}, 0x20080522  # capget is the number before
+CAPSET, VERSION_3 = {"x86_64": 126, "aarch64": 91}, 0x20080522  # capget's is one less
 
 
 def check(value: int) -> int:
-    """Return what a function of libc's returned, unless that says that it failed: OSError."""
+    """Return the result of a libc function; raise OSError if it says that the call failed."""
     if value < 0:
         import ctypes
 
@@ -27,13 +27,13 @@ def check(value: int) -> int:
 
 
 def keep_reading(libc: Any) -> None:
-    """Give up all capabilities but READ_SEARCH: devices, limits, the clock, others' files."""
+    """Drop all capabilities but READ_SEARCH: devices, limits, the clock, others' files."""
     _gain_no_other(libc)
     _set_capabilities(libc, 1 << READ_SEARCH)
 
 
 def reads_as_root() -> bool:
-    """Whether this thread is not root's, and has READ_SEARCH all the same."""
+    """Return whether this thread has READ_SEARCH though it is not root's."""
     if sys.platform != "linux" or os.geteuid() == 0 or platform.machine() not in CAPSET:
         return False  # so `become` has kept nothing
     import ctypes
@@ -45,20 +45,20 @@ def reads_as_root() -> bool:
 
 
 def must_not_read_as_root(missing: list[str]) -> None:
-    """Raise PermissionError where a wall is missing that has to hold what this process may read."""
+    """Raise PermissionError if walls are missing while this process can read as root."""
     if missing and reads_as_root():
         raise PermissionError(f"no wall can be built against {', '.join(missing)}")
 
 
 def become(user: int, *, reading: bool) -> None:
-    """Change from root to a user who owns nothing, in no group but their own.
+    """Change from root to a user who owns nothing and is in no other group.
 
     Args:
         user: the user's id, and the group's.
-        reading: whether this process, not what it executes, goes on reading what root may read:
-            Python and minigrad may lie where that user may not enter. Whoever asks for it builds
-            walls (`walls.py`) before a stranger's line runs. A root who lacks the right itself (in
-            a container, say) hands nothing on.
+        reading: whether this process, not the programs that it executes, keeps root's right to
+            read: Python and minigrad may lie where that user may not enter. The caller must build
+            walls (`walls.py`) before a stranger's line runs. A root who lacks that right (in a
+            container, say) passes nothing on.
 
     Raises OSError where this process is not root or may not change its user.
     """
@@ -82,7 +82,7 @@ def become(user: int, *, reading: bool) -> None:
 def _gain_no_other(libc: Any) -> None:
     for right in range(64):
         if right != READ_SEARCH and libc.prctl(DROP, right, 0, 0, 0) < 0:
-            break  # the kernel knows no more
+            break  # the kernel knows no further capabilities
 
 
 def _set_capabilities(libc: Any, kept: int) -> None:

@@ -1,4 +1,4 @@
-"""Grades exercises: one worker each, checks in this process, points by check."""
+"""Grades exercises: a worker for each, checks in this process, points per check."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from minigrad.grader.tester import KEPT, Runner, Survey, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
-KNOWN = ("ok", "arguments_after", "earlier", "evaluated_at", "n_calls")  # of a worker's reply
-MAX_FRAMES, MAX_TEXT, MAX_SAID = 100, 300, 4_000  # of an exception's description
-N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
+KNOWN = ("ok", "arguments_after", "earlier", "evaluated_at", "n_calls")  # fields of a reply
+MAX_FRAMES, MAX_TEXT, MAX_SAID = 100, 300, 4_000  # bounds on an exception's description
+N_SURVEYED = 2  # seeds with which a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
-# For each way in which a worker ends, or gives no answer, the Try line.
+# The Try line for each way in which a worker ends or gives no answer.
 ENDED = {
     "time": "What makes each loop end? And how does its work grow with the input?",
     "compile_time": "Is a loop unrolled, or a type different at each call?",
@@ -51,28 +51,28 @@ def new_seed() -> int:
 
 
 def secret_seed() -> int:
-    """Return a seed that nobody guesses: of files whose authors want to know it."""
+    """Return a seed that nobody can guess, to grade files whose authors would like to know it."""
     return secrets.randbits(63)
 
 
 @dataclass
 class Submission:
-    """A learner's file, read once; it is graded, hashed and shown from this copy.
+    """A learner's file, read once: grades, hashes and messages all use this copy.
 
-    `until`, a time of `time.monotonic`, ends all that it is graded with.
+    At `until`, a time of `time.monotonic`, all that grades it ends.
     """
 
     path: Path
     source: str
-    # By an exercise's `needs`: the message of a file that did not load in time. The next exercise
-    # would wait as long for the same.
+    # Maps an exercise's `needs` to the message that the file did not load in time, since the next
+    # exercise would wait as long to get the same.
     endless: dict[str, Message] = field(default_factory=dict)
     unreadable: UnreadableError | None = None
     until: float = math.inf
 
     @classmethod
     def read(cls, path: Path, within: Path | None = None, *, until: float = math.inf) -> Submission:
-        """Read the file; `within` is that of `read_source`."""
+        """Read the file; `within` as in `read_source`."""
         try:
             return cls(path, read_source(path, within), until=until)
         except UnreadableError as error:
@@ -85,14 +85,14 @@ class Submission:
         return f"{self.path.absolute().parent.resolve().name}/{self.path.name}"
 
     def fingerprint(self, exercise: Exercise) -> str:
-        """Return the fingerprint that a grade of this exercise is remembered with."""
+        """Return the fingerprint to save with a grade of this exercise."""
         if len(self.source) <= MAX_PARSED:
             with contextlib.suppress(RecursionError, MemoryError):
                 return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
         return file_hash(f"{exercise.name}\n{self.source}")
 
     def uses(self, exercise: Exercise) -> list[str]:
-        """Return the ids of the other exercises that the code of this one mentions."""
+        """Return the ids of the other exercises that this one's code mentions."""
         known = exercise.lesson.exercises
         if len(self.source) <= MAX_PARSED:
             with contextlib.suppress(RecursionError, MemoryError):
@@ -101,14 +101,14 @@ class Submission:
 
 
 class WorkerRunner:
-    """Runs calls in a worker, which it starts at the first call and after each end."""
+    """Runs calls in a worker, which it starts at the first call and whenever the last one ended."""
 
     def __init__(self, server: Server, submission: Submission, exercise: Exercise) -> None:
         self.server = server
         self.submission = submission
         self.exercise = exercise
         self.worker: Worker | None = None
-        self.n_calls = 0  # of the worker
+        self.n_calls = 0  # of the present worker
         self.n_ended = 0
         self.spent = Spent(until=submission.until)
         self.compile_seconds = 0.0
@@ -116,7 +116,7 @@ class WorkerRunner:
         self.driven = False
 
     def start(self) -> Worker:
-        """Return a worker that has loaded the file."""
+        """Return a worker that has loaded the file; start one if there is none."""
         if self.worker is None:
             self.n_calls = 0
             self.worker = Worker(
@@ -156,11 +156,11 @@ class WorkerRunner:
         return {**known, "answers_used": used}
 
     def get(self, name: str) -> Any:
-        """Return the value of a name of the file."""
+        """Return the value of a name in the file."""
         return self.start().get(name)
 
     def line_of(self, name: str) -> str:
-        """Return in which function, method or class, and where it begins; a value's own line."""
+        """Return the function, method or class and where it begins; for a value its line."""
         loaded = self.worker.loaded.get("ok") if self.worker else None
         lines = loaded.get("lines") if isinstance(loaded, dict) else None
         line = lines.get(name) if isinstance(lines, dict) else None
@@ -188,13 +188,13 @@ class WorkerRunner:
 
 
 class GotPastError(Exception):
-    """A check has accepted the call that it had refused before."""
+    """Raised when a check accepts the call that it refused before."""
 
 
 class AloneRunner:
-    """Gives a check its earlier replies again, and makes the last call in a new worker."""
+    """Replays a check's earlier replies and makes the last call in a new worker."""
 
-    driven = False  # the run whose replies these are has said it
+    driven = False  # the run that got these replies has said so
 
     def __init__(self, runner: WorkerRunner, replies: list[dict]) -> None:
         self.runner = runner
@@ -206,7 +206,7 @@ class AloneRunner:
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return the next reply; raise GotPastError at the call after the last."""
         if self.replies:
-            # What is left out was right: the check went on to a later call.
+            # The fields left out were right, since the check went on to a later call.
             return {"arguments_after": arguments, "earlier": None, **self.replies.pop(0)}
         if self.asked:
             raise GotPastError
@@ -228,12 +228,12 @@ def engine_of(exercise: Exercise) -> dict | None:
 
 
 def malformed() -> Ended:
-    """Return the error of a reply that no worker of the grader's sends."""
+    """Return the error for a reply that no genuine worker sends."""
     return Ended("garbled", "its reply does not have the form of a worker's reply")
 
 
 def checked_raised(raised: Any) -> dict:
-    """Return an exception's description with fields of the right types; the sender is untrusted."""
+    """Return an untrusted description of an exception with fields of the right types."""
     if not isinstance(raised, dict):
         raise malformed()
     kinds, given_frames = raised.get("kinds"), raised.get("frames")
@@ -264,9 +264,9 @@ def grade_exercise(
     *,
     until_failure: bool = False,
 ) -> ExerciseResult:
-    """Run all checks of one exercise on the learner's file in a worker of its own.
+    """Run all checks of one exercise on the learner's file, in a worker of their own.
 
-    With `until_failure` the checks after the first one that fails are left out.
+    With `until_failure`, skip the checks after the first that fails.
     """
     runner = WorkerRunner(server, submission, exercise)
     result = ExerciseResult(
@@ -354,7 +354,7 @@ def _ended_message(ended: Ended, given: str, where: str) -> Message:
 
 
 def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> CheckResult:
-    """Run one check; its failure, or the worker's end, becomes a message."""
+    """Run one check; turn its failure, or the worker's end, into a message."""
     tester = Tester(exercise, check.name, runner, seed)
     outcome = CheckResult(check.name, check.summary, check.points, "passed")
     started = time.perf_counter()
@@ -375,7 +375,7 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
         outcome.message = _ended_message(ended, tester.given, where)
     except GraderError:
         raise
-    except Exception as error:  # an answer of a form that no worker of the grader's sends
+    except Exception as error:  # an answer in a form that no genuine worker sends
         if not isinstance(runner, WorkerRunner):
             message = f"the check {exercise.id}.{check.name} broke: {type(error).__name__}: {error}"
             raise GraderError(message) from error
@@ -388,7 +388,7 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
 
 
 def is_right_alone(failed: Failed, check: Check, tester: Tester, seed: int) -> bool:
-    """Whether the call that a check refused would be right if no other had come before it."""
+    """Return whether the call that a check refused is right as a worker's first call."""
     runner = tester.runner
     if not isinstance(runner, WorkerRunner) or runner.n_calls < 2 or not tester.replies:
         return False
@@ -409,15 +409,15 @@ def is_right_alone(failed: Failed, check: Check, tester: Tester, seed: int) -> b
 def confirmed(
     failed: Failed, exercise: Exercise, check: Check, runner: Runner, seed: int
 ) -> Message:
-    """Return the message of a failed check; a mistake is named only if all its answers show it.
+    """Return a failed check's message; name a mistake only if all answers show it.
 
     One wrong number fits many mistakes. So the check runs again to its end, with other random
-    inputs as well, and the answers are compared with what the mistake would give.
+    inputs as well, and the answers are compared with those that the mistake would give.
     """
     if not failed.named:
         return failed.message
     survey = Survey(frozenset(one.key for one in failed.named))
-    said = io.StringIO()  # a function of this process would print all again
+    said = io.StringIO()  # a function in this process would print everything again
     for other in range(N_SURVEYED):
         with contextlib.redirect_stdout(said):
             try:
@@ -426,25 +426,25 @@ def confirmed(
                 if isinstance(runner, WorkerRunner):
                     runner.close()
                 break
-            except Exception:  # a wrong answer, on which the check cannot go on
+            except Exception:  # a wrong answer, after which the check cannot continue
                 continue
     return next((one for one in failed.named if survey.confirms(one.key)), failed.message)
 
 
 def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
-    """Fail each check that passed without any of its `only_with` checks.
+    """Fail each check that passed while all of its `only_with` checks failed.
 
-    Its message is that of the first of these, which has to be fixed first.
+    Its message is that of the first of these, which must be fixed first.
     """
-    found = {outcome.name: outcome for outcome in outcomes}
+    by_name = {outcome.name: outcome for outcome in outcomes}
     passed = {outcome.name for outcome in outcomes if outcome.status == "passed"}
     for check in exercise.checks:
         if not check.only_with or check.name not in passed or passed & {*check.only_with}:
             continue
-        others = [found[name] for name in check.only_with]
+        others = [by_name[name] for name in check.only_with]
         said = next(one.message for one in [*others, *outcomes] if one.message is not None)
         given = f"{others[0].name}, as {check.name} earns nothing without it: {said.given}"
-        outcome = found[check.name]
+        outcome = by_name[check.name]
         outcome.status, outcome.message = "failed", replace(said, given=given)
         outcome.without = check.only_with
 
@@ -460,10 +460,10 @@ def grade(
     until: float = math.inf,
     around: Callable[[Exercise], AbstractContextManager] = contextlib.nullcontext,
 ) -> Result:
-    """Grade a lesson's file, all its exercises or those named.
+    """Grade all exercises of a lesson's file, or those named.
 
-    `within` is that of `read_source`, `until` that of `Submission`. `around(exercise)` is entered
-    while an exercise is graded.
+    `within` as in `read_source`, `until` as in `Submission`. Each exercise is graded inside the
+    context `around(exercise)`.
     """
     submission = Submission.read(path, within, until=until)
     result = Result(new_seed() if seed is None else seed)

@@ -1,9 +1,9 @@
-"""The arrays that checks hand to a learner's function: every kind that a docstring can promise.
+"""Makes the arrays that checks pass to a learner's function: every kind that a docstring promises.
 
-A check that draws three float64 numbers in a row cannot see an axis that was forgotten, a dtype
-that was lost, or memory that was read in the wrong order. `arrays` goes through all of these;
-`views` lays the same numbers out in other ways. The process of the learner's code gets each array
-with the strides that it has here (`wire.py`).
+A check that draws three float64 numbers in a row cannot see a forgotten axis, a lost dtype, or
+memory read in the wrong order. `arrays` goes through all of these; `views` lays the same numbers
+out in other ways. The learner's process gets each array with the strides that it has here
+(`wire.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def numbers(
     low: float = -2.0,
     high: float = 2.0,
 ) -> np.ndarray:
-    """Return an array of short numbers in [low, high], none of them 0, which hides mistakes.
+    """Return an array of short numbers in [low, high], without 0, which would hide mistakes.
 
     Args:
         random: where the numbers come from.
@@ -58,17 +58,17 @@ def arrays(
     high: float = 2.0,
     layouts: bool = True,
 ) -> Iterator[np.ndarray]:
-    """Yield an array of each shape; then one of each further dtype; then one in each layout.
+    """Yield an array of each shape, then one of each further dtype, then one in each layout.
 
     The plainest come first, so that a message names a dtype or a layout only where it matters.
 
     Args:
         random: where the numbers come from, such as a Tester's `random`.
-        shapes: which shapes; the default has 0 to 3 axes, of lengths 0, 1 and more.
-        dtypes: which dtypes; every shape comes in the first, the widest shape in all.
+        shapes: the shapes; by default with 0 to 3 axes, of lengths 0, 1 and more.
+        dtypes: the dtypes; every shape comes in the first, the largest shape in all.
         low: the least number.
         high: the greatest number.
-        layouts: whether arrays come that are not contiguous.
+        layouts: whether to yield arrays that are not contiguous.
     """
     shapes, (first, *others) = list(shapes), dtypes
     for shape in shapes:
@@ -81,7 +81,7 @@ def arrays(
 
 
 def alike(random: np.random.Generator, n: int, **which: Any) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield n arrays of one shape, dtype and layout, for each that `arrays` gives for `which`."""
+    """Yield, for each array of `arrays(**which)`, n arrays of its shape, dtype and layout."""
     yield from zip(*(arrays(random, **which) for _ in range(n)), strict=True)
 
 
@@ -105,9 +105,9 @@ def views(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def odd_input(arguments: object) -> str:
-    """Return what to ask where a function raised for arrays without axes or entries; or ''.
+    """Return the Try line after an error for arrays without axes or entries, '' for others.
 
-    One array without axes among others that have some is nothing odd: the gradient of a sum is one.
+    An array without axes among others with axes is not odd: the gradient of a sum is one.
     """
     arrays = leaves(arguments, np.ndarray)
     if any(array.size == 0 for array in arrays):
@@ -118,15 +118,14 @@ def odd_input(arguments: object) -> str:
 
 
 def attempt_for(before: np.ndarray, after: Any, otherwise: str) -> str:
-    """Return the Try line for an array that should have changed, and did not, in its layout alone.
+    """Return the Try line for an array that should have changed: that of a copy, or `otherwise`.
 
-    Layouts come after all that is plain, so what stays as it was there only, is a copy's fault.
-    `otherwise` is the line for everything else.
+    Layouts come after all plain arrays, so an array that stays unchanged only there was copied.
     """
     is_view = isinstance(before, np.ndarray) and not before.flags.c_contiguous
     return COPIED if is_view and np.array_equal(before, after) else otherwise
 
 
 def tolerance(dtype: str | np.dtype) -> float:
-    """Return the relative tolerance for results that were computed in this dtype."""
+    """Return the relative tolerance for results computed in this dtype."""
     return 1e-9 if np.dtype(dtype) == np.float64 else 1e-4

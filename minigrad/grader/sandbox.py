@@ -24,12 +24,12 @@ from minigrad.grader.wire import Channel, GarbledError
 MAX_PRINTED = 2000
 PATIENCE, STARVED = 3, 20
 OVER = "the time for all files of this submission is over"
-LOOK_SECONDS = 0.05  # between two looks at what a worker's folder holds
+LOOK_SECONDS = 0.05  # between two measurements of a worker's folder
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class Ended(Exception):
-    """The worker gave no answer. `key` names the reason for programs, the text for people."""
+    """Raised when a worker gives no answer. `key` tells programs why, the text tells people."""
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
@@ -38,7 +38,7 @@ class Ended(Exception):
 
 @dataclass
 class Reply:
-    """What the worker sent, and how long Numba compiled for it."""
+    """The worker's reply, and how long Numba compiled for it."""
 
     content: dict
     compile_seconds: float
@@ -46,9 +46,9 @@ class Reply:
 
 @dataclass
 class Spent:
-    """Seconds that the workers of an exercise have had in all, and those of Numba among them.
+    """Counts the seconds that an exercise's workers have used, and those of Numba among them.
 
-    `until`, a time of `time.monotonic`, ends them in any case.
+    At `until`, a time of `time.monotonic`, they end in any case.
     """
 
     seconds: float = 0.0
@@ -62,13 +62,13 @@ class Worker:
     Args:
         server: starts the process.
         source: the text of the file, as the parent read (and hashed) it.
-        path: the name that tracebacks show.
-        limits: of its time, memory and files.
+        path: the path that tracebacks show.
+        limits: limits on its time, memory and files.
         driver: the lesson's driver, `{"source": …, "path": …}`, or None.
-        engine: None where the engine is closed; else its `environment` (gate.py).
-        answers: dotted names of what would be the answer: they raise.
+        engine: None if the engine is closed; else its `environment` (gate.py).
+        answers: the dotted names that would be the answer: they raise.
         closed: folders whose files it cannot open, such as that of the solutions.
-        spent: what earlier workers of the same exercise have used up; this one adds to it.
+        spent: the seconds that earlier workers of the exercise used; this one adds its own.
 
     `loaded` is the reply to loading: `{"ok": {"lines": …, "names": …}}` or `{"raised": …}`.
     Raises Ended when loading ends the process or takes too long.
@@ -96,7 +96,7 @@ class Worker:
         self._printed_from = 0
         self._last_printed = ""
         self._pid: int | None = None
-        self._pid_here: int | None = None  # the one that this process sees
+        self._pid_here: int | None = None  # the id that this process sees
         self._process: subprocess.Popen | None = None
         self._status: int | None = None
         self._timed_out = ""
@@ -163,7 +163,7 @@ class Worker:
         return Channel(os.dup(self._process.stdout.fileno()), os.dup(self._process.stdin.fileno()))
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> Reply:
-        """Call a function of the file, or of the driver. Raises Ended when no answer comes."""
+        """Call a function of the file or the driver. Raises Ended if no answer comes."""
         request = {"do": "drive" if drive else "call", "name": name, "arguments": arguments}
         self._server.call_seconds = self._clock()
         try:
@@ -172,7 +172,7 @@ class Worker:
             self._server.call_seconds = no_call
 
     def get(self, name: str) -> Any:
-        """Return the value of a name of the file, None where it has none."""
+        """Return the value of a name in the file, None if it has no such name."""
         reply = self._ask({"do": "get", "name": name}, self.limits.call_seconds).content
         return reply.get("ok")
 
@@ -181,15 +181,15 @@ class Worker:
         if self._output.closed:
             text, self._last_printed = self._last_printed, ""
             return text
-        # The descriptor's position is shared with the worker, so it must not be moved here.
+        # The worker shares the descriptor's position, so it must not be moved here.
         size = os.fstat(self._output.fileno()).st_size
-        start, self._printed_from = min(self._printed_from, size), size  # it may be cut short
-        if not hasattr(os, "pread"):  # Windows, where the position is not shared
+        start, self._printed_from = min(self._printed_from, size), size  # may have shrunk
+        if not hasattr(os, "pread"):  # on Windows the position is not shared
             self._output.seek(start)
             return self._output.read(min(size - start, MAX_PRINTED)).decode(errors="replace")
         try:
             text = os.pread(self._output.fileno(), min(size - start, MAX_PRINTED), start)
-        except OSError:  # the worker made it a file that is read in whole blocks only
+        except OSError:  # the worker made it readable in whole blocks only
             return ""
         return text.decode(errors="replace")
 
@@ -264,17 +264,17 @@ class Worker:
         self._end()
 
     def _look(self) -> None:
-        """End the worker once its folder, or all that a jail can write, holds too much."""
+        """End the worker once its folder, or in a jail the server's, holds too much."""
         folder = self._server.folder if self._server.jailed else self._folder
         while not self._closed.wait(LOOK_SECONDS):
-            found = excess(folder, self.limits.folder_bytes, self.limits.folder_files)
-            if found and not self._closed.is_set():
-                self._too_much = found
+            too_much = excess(folder, self.limits.folder_bytes, self.limits.folder_files)
+            if too_much and not self._closed.is_set():
+                self._too_much = too_much
                 self._end()
                 return
 
     def cpu_seconds(self) -> float | None:
-        """Return the processor time that the worker has used, None where that is not known."""
+        """Return the processor time that the worker has used, None if unknown."""
         pid = self._pid_here or (self._process and self._process.pid)
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
@@ -284,7 +284,7 @@ class Worker:
             return None
 
     def delay_seconds(self) -> float | None:
-        """Return how long the worker has waited for a processor, None where that is not known."""
+        """Return how long the worker has waited for a processor, None if unknown."""
         pid = self._pid_here or (self._process and self._process.pid)
         try:
             with open(f"/proc/{pid}/schedstat") as file:
@@ -293,7 +293,7 @@ class Worker:
             return None
 
     def _clock(self) -> Callable[[], float]:
-        """Return a function for the processor time used from now on, or the time that passes."""
+        """Return a function that gives the processor time, or else the time, spent from now on."""
         used, began = self.cpu_seconds(), time.monotonic()
 
         def seconds() -> float:
@@ -335,8 +335,8 @@ class Worker:
 class _Watch:
     """A timer that ends the worker; another `start` resets it, `stop` switches it off.
 
-    On a busy machine a worker waits for a processor. Such waiting does not count, up to STARVED
-    times the seconds; nor does what its threads lack of those seconds in processor time, up to
+    On a busy machine a worker waits for a processor. Waiting does not count, up to STARVED times
+    the seconds. A worker with less processor time than the seconds may go on as well, for at most
     PATIENCE times as many.
     """
 
@@ -365,7 +365,7 @@ class _Watch:
             left = missing()
             with self._lock:
                 if self._timer is not timer:
-                    return  # stopped, or started for something else, meanwhile
+                    return  # stopped meanwhile, or started for something else
                 if left > 0.05 * seconds:
                     arm(left)
                     return

@@ -1,8 +1,8 @@
-"""The fork server: a clean, single-threaded process with NumPy loaded that forks workers.
+"""Runs the fork server: a clean, single-threaded process with NumPy loaded that forks workers.
 
 It takes two orders, one line of JSON each, over a Unix socket: `start` (with two file descriptors:
 the worker's channel and the file that catches its prints) and `end` (kill and report). A worker is
-reaped only on `end`, so that no other process gets its process id before.
+reaped only on `end`, so that no other process gets its process id earlier.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def serve(control_fd: int) -> None:
 
 
 def _close_to_others() -> None:
-    """Refuse this process's memory and environment to others of its user, on Linux."""
-    with contextlib.suppress(Exception):  # where there is no such call, walls have to hold
+    """Hide this process's memory and environment from others of its user, on Linux."""
+    with contextlib.suppress(Exception):  # without such a call, the walls must hold
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
@@ -78,7 +78,7 @@ def _become_worker(control: socket.socket, channel_fd: int, output_fd: int) -> N
 
 
 def _end(pid: int) -> dict:
-    for kill in (os.killpg, os.kill):  # the group exists only once the worker has made it
+    for kill in (os.killpg, os.kill):  # the group exists only once the worker has created it
         with contextlib.suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
     try:

@@ -1,4 +1,4 @@
-"""Tells parameters that a learner changed from those of the stub, with which checks call."""
+"""Recognizes parameters that a learner changed from the stub's, which checks rely on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from minigrad.grader.folder import CHECKS_FOLDER
 from minigrad.grader.reading import names_defined, parse_short
 
-# What Python says of a call that does not fit, and what Numba says, which names no function
+# The errors of Python and Numba for a call that does not fit; Numba's names no function
 REFUSED = re.compile(
     r"(?:[\w.]+\.<locals>\.)*([\w.]+|<lambda>)\(\) "
     r"(?:takes|missing|got an unexpected|got multiple|got some)"
@@ -19,16 +19,16 @@ STUBS = (CHECKS_FOLDER / "files" / "exercises", CHECKS_FOLDER.parents[1] / "solu
 
 
 def differing(raised: dict, source: str, exercise: str, stem: str) -> tuple[str, str, str] | None:
-    """Return what was called, its parameters in the stub and in a file, if calls show a difference.
+    """Return what was called, its parameters in the stub, and those in a file, if they differ.
 
     Args:
         raised: the worker's description of an exception.
         source: the learner's file.
-        exercise: what is called where an error names no function.
+        exercise: the name to assume where the error names no function.
         stem: of the lesson.
 
     Returns:
-        None for any other error, and where the parameters are those of the stub.
+        None for any other error, and if the parameters are those of the stub.
     """
     if "TypeError" not in raised["kinds"] or raised["n_frames"]:
         return None
@@ -41,13 +41,13 @@ def differing(raised: dict, source: str, exercise: str, stem: str) -> tuple[str,
 
 
 def stub(stem: str) -> str:
-    """Return a text with the signatures of a lesson's stub: those of a solution are the same."""
+    """Return a text with the signatures of a lesson's stub: the solution's, which are the same."""
     paths = [folder / f"{stem}.py" for folder in STUBS]
     return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
 
 def parameters(source: str, name: str) -> str:
-    """Return the parameters of a function, a `Class.method` or a class, "" if it has no such name.
+    """Return the parameters of a function, a `Class.method` or a class, "" if there is none.
 
     >>> parameters("class A:\\n    def f(self, x=1): pass", "A.f")
     '(self, x=1)'
@@ -63,7 +63,7 @@ def parameters(source: str, name: str) -> str:
     if isinstance(node, ast.Assign | ast.Expr):
         node = node.value
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        with contextlib.suppress(ValueError, RecursionError, MemoryError):  # of a default value
+        with contextlib.suppress(ValueError, RecursionError, MemoryError):  # a default value
             return f"({ast.unparse(node.args)})"
     return ""
 

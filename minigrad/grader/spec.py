@@ -1,4 +1,4 @@
-"""How a lesson declares its exercises: functions, checks with points, hints."""
+"""Lets a lesson declare its exercises: functions, checks with points, hints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from minigrad.grader.limits import Limits
 
 NEEDS = ("plain", "engine")
-PACKAGE = "minigrad.course"  # of the lessons; imported by name, as the grader stands below it
+PACKAGE = "minigrad.course"  # the lessons' package; imported by name, as the grader stands below it
 Run = Callable[[Any], None]  # what a check does with its `tester.Tester`
 Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ class Check:
 
     `run(t)` calls the learner's function through the tester `t` and raises Failed. `only_with`
     names checks of the exercise, one of which must pass too: alone, this check would also give
-    points to a function that always does the same, such as raise.
+    points to a function that always does the same thing, such as raise.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Check:
 class WrongVersion:
     """A wrong version of a solution that people really write.
 
-    `Tester.mistakes` names it to whoever gives its answers, and it is handed in like a learner's
-    own (`course.mutants`): it must fail, with its own message.
+    `Tester.mistakes` recognizes its answers and names the mistake. It is also graded like a
+    learner's own code (`course.mutants`): it must fail, with its own message.
 
     Attributes:
         key: names the mistake.
-        attempt: the Try line; empty where the answer speaks for itself, such as one of None.
-        function: called as the solution is.
+        attempt: the Try line; empty where the answer speaks for itself, such as None.
+        function: called like the solution.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Exercise:
         difficulty: 1 to 5.
         minutes: how long it takes most people.
         hints: three steps, from a nudge to nearly the code; the solution comes after them.
-        returns: what a call returns, in words, for the message of a call that raises.
+        returns: says what a call returns, for the message of a call that raises.
         needs: 'plain': graded with Python, NumPy, Numba, the plain objects and the machine that
             runs CUDA kernels alone; 'engine': with minigrad's engine, where isolation is weaker.
         answers: the dotted names that would be the answer, in the engine or in NumPy: they raise.
@@ -94,14 +94,14 @@ class Exercise:
         return sum(check.points for check in self.checks)
 
     def check(self, points: int, *, only_with: tuple[str, ...] = ()) -> Callable[[Run], Callable]:
-        """Decorate a function `(t) -> None` as a check; its docstring's first line says what.
+        """Decorate a function `(t) -> None` as a check; its docstring's first line is the summary.
 
         `only_with` as in `Check`.
         """
 
         def decorate(run: Run) -> Run:
             summary = (inspect.getdoc(run) or "").partition("\n")[0]
-            if not summary and sys.flags.optimize < 2:  # python -OO leaves docstrings out
+            if not summary and sys.flags.optimize < 2:  # python -OO removes docstrings
                 raise ValueError(f"the check {run.__name__} needs a docstring")
             name = run.__name__.strip("_")
             summary = summary or name.replace("_", " ")
@@ -127,8 +127,8 @@ class Exercise:
 class Lesson:
     """A lesson's exercises, in the order of its file.
 
-    `on_fast_track`: whether it is one of those that fit in a weekend and lead to an engine of
-    one's own that trains.
+    `on_fast_track`: whether it is one of the lessons that fit in a weekend and lead to an engine
+    of one's own that trains.
     """
 
     stem: str
@@ -147,7 +147,7 @@ class Lesson:
         return sum(exercise.points for exercise in self.exercises.values())
 
     def load(self, *modules: str) -> None:
-        """Import modules of the lesson's package, which add their exercises in this order."""
+        """Import modules of the lesson's package in this order; each adds its exercises."""
         for name in modules:
             importlib.import_module(f"{PACKAGE}.l{self.stem}.{name}")
 

@@ -1,4 +1,4 @@
-"""What a check works with: it calls the learner's function, compares, explains."""
+"""Gives checks their tools: call the learner's function, compare, explain."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Mistake:
     attempt: str
 
 
-MAX_KEPT = 64 * 2**20  # bytes of the replies to one check
-COMPARED = {"arguments_after", "earlier"}  # of a reply: of no use once they were right
+MAX_KEPT = 64 * 2**20  # bytes of replies kept for one check
+COMPARED = {"arguments_after", "earlier"}  # fields of a reply, not kept once they were right
 KEPT = (
     "As the first call, the same one gives the right answer. What outlives a call in your code: a "
     "default argument, a global, an attribute of a class?"
@@ -49,13 +49,13 @@ KEPT = (
 
 @dataclass
 class Survey:
-    """What a learner's answers to all inputs of a check say for and against each mistake.
+    """Collects from answers to all inputs of a check what speaks for and against each mistake.
 
     Attributes:
-        wrong: for each wrong answer the input, what it is an answer of (such as "new_p"), and the
-            keys of the mistakes that it is.
+        wrong: for each wrong answer the input, which value it is (such as "new_p"), and the keys of
+            the mistakes that would give it.
         refuted: keys of the mistakes that would have given another answer somewhere.
-        suspects: keys of the mistakes that are looked for.
+        suspects: keys of the mistakes to look for.
     """
 
     suspects: frozenset[str] = frozenset()
@@ -63,17 +63,17 @@ class Survey:
     refuted: set[str] = field(default_factory=set)
 
     def confirms(self, key: str) -> bool:
-        """Whether every answer is what this mistake gives, and more than one of them is wrong."""
-        about = {what for _, what, found in self.wrong if key in found}
-        answers = [(given, found) for given, what, found in self.wrong if what in about]
-        fits = key not in self.refuted and all(key in found for _, found in answers)
+        """Return whether this mistake gives all answers, and more than one of them is wrong."""
+        about = {what for _, what, keys in self.wrong if key in keys}
+        answers = [(given, keys) for given, what, keys in self.wrong if what in about]
+        fits = key not in self.refuted and all(key in keys for _, keys in answers)
         return fits and len({given for given, _ in answers}) > 1
 
 
 class Runner(Protocol):
-    """Where the learner's code runs: a worker process, or this one (`check(function)`).
+    """Runs the learner's code: in a worker process, or in this one (`check(function)`).
 
-    driven: whether a check rests on what was measured in the process of the learner's code.
+    driven: whether a check relies on measurements made in the learner's process.
     """
 
     driven: bool
@@ -94,16 +94,15 @@ class Tester:
 
     Attributes:
         random: a NumPy Generator for numbers; seeded by the run's seed and the check's name.
-        fixed: a NumPy Generator for shapes, graphs and programs, on which it depends whether a
-            mistake shows: seeded by the check's name alone, so that no seed passes what another
-            one refuses.
-        replies: what the learner's code has replied to this check so far, for a check that is made
-            again; none once they take more than MAX_KEPT.
+        fixed: a NumPy Generator for shapes, graphs and programs, which decide whether a mistake
+            shows; seeded by the check's name alone, so that no seed passes what another refuses.
+        replies: the replies of the learner's code to this check so far, to replay them; none once
+            they take more than MAX_KEPT.
         evaluated_at: per formula of the last call, the points at which it was evaluated.
         n_calls: per formula of the last call, how often it was called.
         given: what the message's first part says; set by `call`, or by the check.
-        about: the function whose line messages show: the exercise's, or such as "Class.method".
-        survey: if set, `close` fails for no wrong number but takes it in here, and goes on.
+        about: the function whose line messages show: the exercise's, or a "Class.method", say.
+        survey: if set, `close` records a wrong number here and goes on instead of failing.
     """
 
     def __init__(
@@ -121,13 +120,13 @@ class Tester:
         self.random = np.random.default_rng([abs(seed), name])
         self.fixed = np.random.default_rng(name)
         self.replies: list[dict] = []
-        self._room = MAX_KEPT  # for replies
+        self._room = MAX_KEPT  # bytes left for replies
         self._evaluated_at: list[list[Any]] = []
         self._n_calls: list[int] = []
         self.given = ""
         self._in_float64 = False
-        self._returned: Any = None  # by the last call
-        self._arguments: list = []  # of it
+        self._returned: Any = None  # of the last call
+        self._arguments: list = []  # of the last call
         self.about = exercise.name
 
     # ---- asking ---------------------------------------------------------------------------
@@ -135,8 +134,8 @@ class Tester:
     def call(self, name: str, *arguments: Any) -> Any:
         """Call the learner's function and return its result.
 
-        Fails the check if it raises, or writes into what it was given, or into the arrays that it
-        returned from the call before.
+        Fails the check if it raises, or writes into its arguments or into arrays that the previous
+        call returned.
         """
         self.given = show_call(name, list(arguments))
         floats = [*leaves(arguments, np.ndarray), *leaves(arguments, np.floating)]
@@ -153,8 +152,8 @@ class Tester:
         """Call a function of the lesson's driver on the learner's module and return its result.
 
         The driver (`driver.py`, `engine_driver.py` for exercises that need the engine) runs in the
-        learner's process as `name(mine, *arguments)`: it builds what cannot be sent, such as graphs
-        and classes, and returns plain data, which is as untrusted as any answer.
+        learner's process as `name(mine, *arguments)`. It builds what cannot be sent, such as graphs
+        and classes, and returns plain data, as untrusted as any answer.
 
         Args:
             name: the driver's function.
@@ -184,11 +183,11 @@ class Tester:
         self.fail(key, self.exercise.returns, got, attempt, where=where, full=raised["full"])
 
     def _fits_the_call(self, raised: dict) -> None:
-        """Fail if a call has shown that a learner's function has not the stub's parameters."""
+        """Fail if a call showed that the learner's parameters are not the stub's."""
         exercise = self.exercise
         stem = exercise.lesson.stem
-        if found := differing(raised, self.runner.source(), exercise.name, stem):
-            name, wanted, got = found
+        if difference := differing(raised, self.runner.source(), exercise.name, stem):
+            name, wanted, got = difference
             self.fail(
                 "signature",
                 f"the parameters of the stub, {wanted}",
@@ -200,9 +199,9 @@ class Tester:
             )
 
     def raises(self, name: str, *arguments: Any, expected: str = "an error") -> dict:
-        """Return the description of what the call raised; fails when it raises nothing.
+        """Call the learner's function; return the description of what it raises, or else fail.
 
-        `expected` says which error in words, such as "a ValueError". The description's `kinds` are
+        `expected` names the error in words, such as "a ValueError". The description's `kinds` are
         the names of the exception's classes, the most derived first.
         """
         self.given = show_call(name, list(arguments))
@@ -218,16 +217,16 @@ class Tester:
         return reply["raised"]
 
     def get(self, name: str) -> Any:
-        """Return the value of a name in the learner's file, None where it has none.
+        """Return the value of a name in the learner's file, None if it has no such name.
 
-        Arrays and huge integers arrive as `Other`, so that a check may compare what it gets with
-        `==` and `in`.
+        Arrays and huge integers arrive as `Other`, so that a check may compare the value with `==`
+        and `in`.
         """
         self.given = f"the value of {name}"
         return comparable(self.runner.get(name))
 
     def formula(self, text: str, **numbers: float) -> Formula:
-        """Return a formula with `{names}` replaced by numbers, rounded as they are shown."""
+        """Return a formula with `{names}` replaced by numbers, rounded as messages show them."""
         shown = {name: f"{value:.3g}" for name, value in numbers.items()}
         return Formula(text.format(**shown).replace("+ -", "- "))
 
@@ -248,13 +247,13 @@ class Tester:
 
     @property
     def evaluated_at(self) -> list:
-        """Where each formula was evaluated; who looks rests on the learner's process."""
+        """Where each formula was evaluated, as points; reading it trusts the learner's process."""
         self.runner.driven = True
         return self._evaluated_at
 
     @property
     def n_calls(self) -> list[int]:
-        """How often each formula was called; who looks rests on the learner's process."""
+        """The number of calls of each formula; reading it trusts the learner's process."""
         self.runner.driven = True
         return self._n_calls
 
@@ -282,9 +281,9 @@ class Tester:
             )
 
     def mistakes(self, *arguments: Any) -> Iterator[Mistake]:
-        """Yield what each wrong version of the exercise's solution returns for these arguments.
+        """Yield the answer of each wrong version of the solution to these arguments.
 
-        Nothing is computed before somebody looks: a right answer needs none of them.
+        Computes each only when it is asked for: a right answer needs none of them.
         """
         for one in self.exercise.wrong_versions:
             if not one.attempt or (self.survey and one.key not in self.survey.suspects):
@@ -292,17 +291,17 @@ class Tester:
             try:
                 with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                     value = one.function(*copy.deepcopy(arguments))
-            except Exception:  # it cannot have been this one
+            except Exception:  # then the learner's answer is not this mistake
                 continue
             yield Mistake(one.key, value, one.attempt)
 
     def compare(
         self, right: Any, *arguments: Any, attempt: str, given: str = "", **closeness: Any
     ) -> Any:
-        """Call the exercise's function; fail unless it returns `right`, with mistakes named.
+        """Call the exercise's function; unless it returns `right`, fail and name the mistake.
 
-        `given` says what went in, where that is clearer than the call. The other keywords are those
-        of `close`. Returns what the function returned.
+        `given` describes the input where that is clearer than the call. The other keywords are
+        those of `close`. Returns the function's result.
         """
         got = self.call(self.exercise.name, *arguments)
         self.given = given or self.given
@@ -340,10 +339,11 @@ class Tester:
     ) -> None:
         """Fail unless `got` equals `expected` (numbers or arrays) within the tolerances.
 
-        A `mistake` whose value `got` equals gives the message its key and its Try, if the answers
-        to the check's other inputs are that mistake's, too (`run.confirmed`). Without one the key
-        is `none`, `type`, `shape` or `nan`, and for a wrong number `key`. A right one of a narrower
-        dtype than all arrays that went in fails, too (`dtype`).
+        If `got` equals the value of one of `mistakes`, that one gives the message its key and its
+        Try line, provided that the answers to the check's other inputs are also that mistake's
+        (`run.confirmed`). Otherwise the key is `none`, `type`, `shape` or `nan`, and for a wrong
+        number `key`. A right number of a narrower dtype than all arrays that went in also fails
+        (`dtype`).
         """
         prefix = f"{what} = " if what else ""
         expected_text = prefix + show(expected)
@@ -358,7 +358,7 @@ class Tester:
             )
         if type(got) is int and abs(got) >= HUGE:
             self.fail("value", expected_text, f"{prefix}a huge integer", attempt)
-        close, tiny = max(rtol, 1e-10), min(atol, 1e-10)  # a 0 must not pass for a small mistake
+        close, tiny = max(rtol, 1e-10), min(atol, 1e-10)  # else 0 equals a mistake's small value
         is_right = agree(got, expected, rtol=rtol, atol=atol)
         if is_right and self.survey is None:
             self.wide_enough(got, what)
@@ -378,7 +378,7 @@ class Tester:
             raise Failed(differs, [replace(said, key=m.key, attempt=m.attempt) for m in made])
 
     def wide_enough(self, got: Any, what: str = "") -> None:
-        """Fail if the last call's arguments are in float64 and a result has fewer digits."""
+        """Fail if the last call's arguments are all float64 and a result has fewer digits."""
         dtype = got.dtype if isinstance(got, np.ndarray | np.generic) else np.dtype(object)
         if self._in_float64 and dtype.kind == "f" and dtype.itemsize < 8:
             name = f"{what}, " if what else ""
@@ -388,7 +388,7 @@ class Tester:
     def _difference(
         self, got: Any, expected: Any, attempt: str, rtol: float, atol: float, prefix: str, key: str
     ) -> Message:
-        """Return what can be said of a wrong number or array without knowing the mistake."""
+        """Return the message for a wrong number or array whose mistake is unknown."""
         wanted, said = prefix + show(expected), prefix + show(got)
         kind, kind_wanted = np.asarray(got).dtype.kind, np.asarray(expected).dtype.kind
         if np.shape(got) != np.shape(expected):
@@ -414,7 +414,7 @@ class Tester:
         return Message(key, self.given, wanted, said, where, attempt)
 
     def none(self, expected: str) -> NoReturn:
-        """Fail because the function gave None: it printed, or forgot `return`."""
+        """Fail because the function returned None: it printed, or forgot `return`."""
         if printed := self.runner.printed().strip():
             self.fail(
                 "printed",
@@ -440,9 +440,9 @@ class Tester:
 
     def dtype(self, got: Any, expected: Any, attempt: str) -> None:
         """Fail unless `got` has this dtype."""
-        found = getattr(got, "dtype", None)
-        if found != np.dtype(expected):
-            name = type_name(got) if found is None else str(found)
+        dtype = getattr(got, "dtype", None)
+        if dtype != np.dtype(expected):
+            name = type_name(got) if dtype is None else str(dtype)
             self.fail("dtype", f"a {np.dtype(expected)}", f"{show(got)}, {a_kind(name)}", attempt)
 
     def _frame(self, raised: dict) -> str:

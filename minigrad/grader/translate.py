@@ -17,8 +17,8 @@ PLAIN = (
 def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
     """Return (key, got, attempt) for the worker's description of an exception.
 
-    `got` is one sentence; what the error itself said in full stays in `raised["full"]`. `odd` is
-    asked in place of what would fit any error of its kind.
+    `got` is one sentence; the error's full text stays in `raised["full"]`. `odd` replaces the Try
+    line that would fit any error of this kind.
     """
     kind, text = raised["type"], raised["text"]
     kinds = raised["kinds"]
@@ -72,7 +72,7 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
     if explained := explain_numba(raised.get("said") or text, kinds):
         return "numba", *explained
     if explained := explain_numpy(text):
-        own_words = shorten(said, 170, placeholder=" …")  # what a search finds
+        own_words = shorten(said, 170, placeholder=" …")  # the words to search the web for
         return "raised", f"{own_words}\nThat is: {explained[0]}", explained[1]
     if "NameError" in kinds and "'np' is not defined" in text:
         return "raised", said, "NumPy comes with a line of its own: import numpy as np"

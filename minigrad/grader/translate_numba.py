@@ -1,4 +1,4 @@
-"""Numba's errors in one plain sentence, with one thing to try. Matched on their English texts."""
+"""Turns Numba's errors, matched on their English texts, into one sentence and one thing to try."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def in_words(numba_type: str) -> str:
 
 
 def arguments_of(text: str) -> list[str]:
-    """Return the parts of a list such as `array(float64, 1d, C), int64`, brackets respected."""
+    """Split a list such as `array(float64, 1d, C), int64` at the commas outside brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")
@@ -103,7 +103,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "Not all of NumPy's arguments are there: write that part with loops or indexing.",
     ),
     (
-        r"function literal_list_banned_(\w+) ",  # Numba's own name for what it refuses
+        r"function literal_list_banned_(\w+) ",  # Numba's internal name for what it refuses
         _fixed("compiled code changes no list of values of different types: .{}()"),
         "Give all values of a list one type, such as float; or fill an array.",
     ),
@@ -135,7 +135,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     ),
 )
 
-# Errors of Numba that are Python's own TypeError and ImportError.
+# Numba's errors that are plain TypeErrors and ImportErrors.
 ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (
         r"cannot reflect element of reflected container|reflected list\(reflected list",

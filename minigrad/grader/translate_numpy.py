@@ -1,4 +1,4 @@
-"""NumPy's errors in one plain sentence, with one thing to try. Matched on their English texts."""
+"""Turns NumPy's errors, matched on their English texts, into one sentence and one thing to try."""
 
 from __future__ import annotations
 

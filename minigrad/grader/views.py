@@ -1,4 +1,4 @@
-"""The result for other programs: JUnit XML, and Gradescope's results.json. Views of `Result`."""
+"""Writes a `Result` for other programs: JSON, JUnit XML, Gradescope's results.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from minigrad.grader.result import SCHEMA_VERSION, CheckResult, ExerciseResult, 
 
 
 def as_json(result: Result) -> str:
-    """Return the result as JSON; `schema_version` says which fields there are."""
+    """Return the result as JSON; `schema_version` tells which fields it has."""
     return json.dumps(result.as_dict(), indent=1)
 
 
@@ -21,7 +21,10 @@ def _text(check: CheckResult, exercise: ExerciseResult) -> str:
 
 
 def junit(result: Result) -> str:
-    """Return the result as JUnit XML: a suite an exercise, a case a check, points as properties."""
+    """Return the result as JUnit XML.
+
+    A suite per exercise, a case per check, points as properties.
+    """
     root = ElementTree.Element("testsuites", name="minigrad")
     for exercise in result.exercises:
         failures = sum(check.status != "passed" for check in exercise.checks)
@@ -45,7 +48,7 @@ def junit(result: Result) -> str:
 
 
 def gradescope(result: Result) -> dict:
-    """Return what Gradescope reads from `/autograder/results/results.json`.
+    """Return the text that Gradescope reads from `/autograder/results/results.json`.
 
     Source: Gradescope's documentation of the autograder's output format.
     """

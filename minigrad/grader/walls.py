@@ -1,9 +1,9 @@
-"""Walls of the kernel around this very process: Landlock for files, seccomp for system calls.
+"""Builds walls of the kernel around this process: Landlock for files, seccomp for system calls.
 
-Building them takes no rights and a few milliseconds. Nothing inside takes them down, whatever code
-finds its way around `guard.py`, which is no wall and has the good messages. Linux only, on x86-64
-and arm64; elsewhere a report says what is not closed. Runs in the learner's process, before a line
-of the file.
+Building them needs no privileges and takes a few milliseconds. No code inside can take them down,
+even if it gets around `guard.py`, which is no wall but has the good messages. Linux only, on x86-64
+and arm64; elsewhere reports say what is not closed. Runs in the learner's process, before a line of
+the file.
 
 Sources: the manual pages landlock(7) and seccomp(2); the numbers are those of
 Linux 6.12.
@@ -21,15 +21,15 @@ from typing import Any
 
 from minigrad.grader.rights import NO_NEW_PRIVS, check, keep_reading
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # alike on all machines
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on all machines
 SECCOMP, FILTER, ALL_THREADS = (317, 277), 1, 1
-EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8  # Landlock's rights: bits, of which later kernels know more
+EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8  # Landlock's rights, as bits; later kernels have more
 REFER, TRUNCATE, IOCTL = 1 << 13, 1 << 14, 1 << 15
-RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # how many bits it knows; later ones 16
+RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}  # the number of bits; 16 in later versions
 REFUSED, ALLOWED, NOT_THERE = 0x00050000 | 1, 0x7FFF0000, 0x00050000 | 38  # EPERM, -, ENOSYS
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_*
 
-CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a machine has none
+CALLS = {  # always refused: (x86-64, arm64), None where a machine lacks the call
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "socket": (41, 198), "socketpair": (53, 199), "pidfd_open": (434, 434),
@@ -44,15 +44,15 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "semget": (64, 190),
     "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180),
     "mq_unlink": (241, 181), "open_by_handle_at": (304, 265), "personality": (135, 92),
-    # Of these the machine, or each of its users, has a fixed number.
+    # These use up what the machine, or each of its users, has a fixed number of.
     "io_setup": (206, 0), "io_destroy": (207, 1), "io_submit": (209, 2),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "inotify_init": (253, None),
     "inotify_init1": (294, 26), "fanotify_init": (300, 262), "memfd_secret": (447, 447),
-    # Landlock leaves these to whoever owns a file, wherever it lies.
+    # Landlock lets a file's owner call these, wherever the file lies.
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
-    # What it may not open, it could still watch, and read labels of.
+    # Even a file that cannot be opened could be watched, and its labels read.
     "inotify_add_watch": (254, 27), "fanotify_mark": (301, 263), "getxattr": (191, 8),
     "lgetxattr": (192, 9), "fgetxattr": (193, 10), "listxattr": (194, 11), "llistxattr": (195, 12),
     "flistxattr": (196, 13), "getxattrat": (464, 464), "listxattrat": (465, 465),
@@ -60,18 +60,18 @@ CALLS = {  # refused whatever their arguments: (x86-64, arm64), None where a mac
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
     "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
 }  # fmt: skip
-TO_ITSELF = {  # refused where the first argument is another process; 0 is this one, or its group
+TO_ITSELF = {  # refused if the first argument is another process; 0 is this one, or its group
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "prlimit": (302, 261), "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
 }  # fmt: skip
-REQUESTS = {  # refused by their second argument: signals when a file changes, input to a terminal
-    # fcntl: F_SETOWN, F_SETSIG, F_SETOWN_EX; F_SETPIPE_SZ, as a user's pipes have a budget of pages
+REQUESTS = {  # refused for these second arguments: signals on changes, input to a terminal
+    # fcntl: F_SETOWN, F_SETSIG, F_SETOWN_EX; F_SETPIPE_SZ, as all pipes of a user share a budget
     (72, 25): (8, 10, 15, 1031),
     (16, 29): (0x8901, 0x8902, 0x5452, 0x5412, 0x540E),  # ioctl: FIOSETOWN to TIOCSCTTY
 }
 CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x00010000
-SYSTEM = (  # what libraries read of the machine: no file of a user's
+SYSTEM = (  # the system's files that libraries read; none is a user's
     "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
     "/usr/share/fonts", "/usr/share/zoneinfo", "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime",
     "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/dev/urandom", "/dev/zero",
@@ -79,7 +79,7 @@ SYSTEM = (  # what libraries read of the machine: no file of a user's
 
 
 def can_close_files() -> bool:
-    """Whether this is a machine that is known here, and its kernel has Landlock switched on."""
+    """Return whether this machine is in MACHINES and its kernel has Landlock switched on."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return False
     try:
@@ -91,19 +91,19 @@ def can_close_files() -> bool:
 
 
 def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str]) -> list[str]:
-    """Close all other files, other processes and the network to this process, for good.
+    """Close other files, other processes and the network to this process, for good.
 
     Args:
         readable: files and folders that stay readable.
-        listed: folders of which only the names below them can be listed.
+        listed: folders that can be listed, without opening the files in them.
         writable: folders in which files can be made, changed and removed.
 
     Returns:
-        What stays open, as this system cannot close it.
+        The names of what stays open because this system cannot close it.
     """
     rules = [(path, LIST) for path in listed]
     rules += [(path, EXECUTE | READ | LIST) for path in readable]
-    # No file moves from folder to folder: who counts what is there would miss it (disk_usage.py).
+    # Without REFER no file moves between folders: a count (disk_usage.py) could miss a moving one.
     rules += [(path, ~(EXECUTE | REFER)) for path in writable]
     walls: list[tuple[str, Callable[[Any], None]]] = [
         ("other files", lambda libc: _close_files(libc, rules)),
@@ -125,7 +125,7 @@ def build(readable: Iterable[str], listed: Iterable[str], writable: Iterable[str
 
 
 def libraries(package: str) -> tuple[list[str], list[str]]:
-    """Return what Python and its packages are read from, and the folders that are only listed.
+    """Return the paths that Python and its packages are read from, and folders only to be listed.
 
     minigrad's own folder, `package`, is in neither, wherever it lies: `gate.py` opens its parts.
     """
@@ -148,7 +148,7 @@ def libraries(package: str) -> tuple[list[str], list[str]]:
 
 
 def around(folder: str, closed: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return all of a folder but what is closed in it, and the folders on the way to that."""
+    """Return all paths in a folder but the closed ones, and the folders on the way to those."""
     closed = [os.path.realpath(path) for path in closed]
     readable, on_the_way, waiting = [], [], [os.path.realpath(folder)]
     while waiting:
@@ -170,7 +170,7 @@ def _close_files(libc: Any, rules: list[tuple[str, int]]) -> None:
         raise OSError("another thread would stay outside")
     version = check(libc.syscall(CREATE_RULESET, None, 0, 1))
     rights = (1 << RIGHTS_OF_VERSION.get(version, 16)) - 1
-    # from 4 on also TCP's bind and connect; from 6 on abstract sockets and signals to others
+    # version 4 adds TCP's bind and connect, version 6 abstract sockets and signals to others
     ruleset = struct.pack("<QQQ", rights, 3 * (version >= 4), 3 * (version >= 6))
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     made = check(libc.syscall(CREATE_RULESET, ruleset, size, 0))
@@ -197,7 +197,7 @@ def _close_calls(libc: Any) -> None:
     load, equal, has_bit, answer = 0x20, 0x15, 0x45, 0x06
 
     def add(code: int, value: int, yes: int = 0, no: int = 0) -> None:
-        """Add a step; a jump goes over `yes` or `no` further steps."""
+        """Append an instruction; a jump skips `yes` or `no` further ones."""
         program.append(struct.pack("<HBBI", code, yes, no, value & 0xFFFFFFFF))
 
     def refuse_others(number: int) -> None:
@@ -209,20 +209,20 @@ def _close_calls(libc: Any) -> None:
         add(answer, REFUSED)
         add(answer, ALLOWED)
 
-    add(load, 4)  # the architecture: another has other numbers for its calls
+    add(load, 4)  # the architecture: others number their calls differently
     add(equal, architecture, 1, 0)
     add(answer, REFUSED)
     add(load, 0)  # the number of the call
     if column == 0:
-        add(has_bit, 0x40000000, 0, 1)  # x32: the same calls once more
+        add(has_bit, 0x40000000, 0, 1)  # x32: the same calls under other numbers
         add(answer, REFUSED)
     for numbers in CALLS.values():
         if numbers[column] is not None:
             add(equal, numbers[column], 0, 1)
             add(answer, REFUSED)
-    add(equal, CLONE3[column], 0, 1)  # its flags lie in memory: libc falls back to clone
+    add(equal, CLONE3[column], 0, 1)  # its flags lie in memory; libc falls back to clone
     add(answer, NOT_THERE)
-    add(equal, CLONE[column], 0, 4)  # threads, no processes
+    add(equal, CLONE[column], 0, 4)  # allow threads, refuse processes
     add(load, 16)
     add(has_bit, CLONE_THREAD, 1, 0)
     add(answer, REFUSED)

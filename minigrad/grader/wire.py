@@ -1,9 +1,9 @@
-"""What crosses the pipe: frames of JSON and raw array bytes. Never pickle, never stdout.
+"""Sends values through a pipe as frames of JSON and raw array bytes. Never pickle, never stdout.
 
 A frame is two big-endian 32-bit lengths, a JSON text, and the bytes of all arrays one after the
 other. The reader of a reply trusts nothing in it: bytes, items and texts are bounded, so that no
-answer costs it more than a moment, and dtypes and shapes are checked first. What is larger than a
-reply may be, the sender replaces by a few words.
+answer costs more than a moment, and dtypes and shapes are checked first. A sender replaces parts
+that are too large for a reply by a few words.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from minigrad.grader.formula import Formula
 
 HEADER = struct.Struct(">II")
 MAX_DEPTH = 24
-MAX_REQUEST_BYTES = 64 * 2**20  # what the grader sends
-# What comes back: bytes of JSON and of arrays, values in all, characters of one text.
+MAX_REQUEST_BYTES = 64 * 2**20  # of a frame that the grader sends
+# Of a reply: bytes of JSON and of arrays, values in all, characters of one string.
 MAX_JSON_BYTES = 4 * 2**20
 MAX_ARRAY_BYTES = 16 * 2**20
 MAX_ITEMS = 100_000
 MAX_TEXT = 20_000
-MAX_ALIKE = 64  # values with one hash; of numbers that people compute, two or three have one
-OWN_HASH = 2**61 - 1  # of ints below it, each has a hash of its own, but for -1 and -2
-PARTS = 16  # of a reply at most
+MAX_ALIKE = 64  # values with one hash; computed numbers share one in twos or threes
+OWN_HASH = 2**61 - 1  # smaller ints have different hashes, but for -1 and -2
+PARTS = 16  # of a reply, at most
 NUMERIC_KINDS = "biufc"
 
 
 class GarbledError(Exception):
-    """The bytes that came are not a frame."""
+    """Raised for bytes that are not a frame."""
 
 
 @dataclass(frozen=True)
 class Other:
-    """Stands for a value that is not sent: only its type's name and a short repr are."""
+    """Stands for a value that cannot be sent: has only its type's name and a short repr."""
 
     type_name: str
     text: str
@@ -78,7 +78,7 @@ class _Packer:
         if not self.trusted and self._items + _length(value) > MAX_ITEMS:
             text = f"{_length(value):,} items are too many to send"
             return {"other": type(value).__name__[:80], "text": text}
-        if isinstance(value, list):  # one of a class of its own, too, as all that follow
+        if isinstance(value, list):  # or of a subclass; the same holds below
             return [self.pack(item, depth + 1) for item in list.__iter__(value)]
         if isinstance(value, tuple):
             return {"tuple": [self.pack(item, depth + 1) for item in tuple.__iter__(value)]}
@@ -115,7 +115,7 @@ class _Packer:
 
 
 def _length(value: Any) -> int:
-    """Return how many values are in a list, tuple or dict, whatever a class of its own says."""
+    """Return how many values a list, tuple or dict holds, whatever a subclass claims."""
     if isinstance(value, dict):
         return 2 * dict.__len__(value)
     if isinstance(value, list):
@@ -124,7 +124,7 @@ def _length(value: Any) -> int:
 
 
 def other(value: Any) -> dict:
-    """Return the JSON form of a value that is not sent."""
+    """Return the JSON form of a value that cannot be sent."""
     try:
         text = repr(value)[:200]
     except BaseException:
@@ -142,8 +142,8 @@ class _Unpacker:
         self._items = 0
         self.formulas: list[Formula] = []
         self._received: list[Any] = []  # arrays and formulas, by number
-        self._different: set = set()  # values so far
-        self._alike: collections.Counter[int] = collections.Counter()  # of them, by hash
+        self._different: set = set()  # the different values so far
+        self._alike: collections.Counter[int] = collections.Counter()  # their number, by hash
 
     def unpack(self, tree: Any, depth: int = 0) -> Any:
         value = self._unpack(tree, depth)
@@ -154,15 +154,15 @@ class _Unpacker:
     def _count_hash(self, value: Any) -> None:
         """Refuse a value whose hash too many others have, such as k * (2**61 - 1).
 
-        In a set or a dict, which a check may make of any list, each of n such costs n steps.
+        A check may turn any list into a set or a dict, where n such values cost n**2 steps.
         """
         if isinstance(value, str) or (type(value) is int and abs(value) < OWN_HASH):
             return
         try:
             number = hash(value)
-        except TypeError:  # a list, a dict, an array, a tuple that holds one
+        except TypeError:  # a list, a dict, an array, or a tuple that holds one
             return
-        # The text of a tuple: to compare tuples in tuples takes as many steps as they hold.
+        # Keep a tuple's repr: comparing nested tuples takes as many steps as they hold values.
         known = repr(value) if isinstance(value, tuple) else value
         if known not in self._different:
             self._alike[number] += 1
@@ -209,7 +209,7 @@ class _Unpacker:
         n_bytes = int(tree["array"])
         if dtype.kind not in NUMERIC_KINDS or len(shape) > 32 or min(shape, default=0) < 0:
             raise GarbledError("not an array of numbers")
-        if math.prod(max(n, 1) for n in shape) > MAX_REQUEST_BYTES:  # one of no bytes, too
+        if math.prod(max(n, 1) for n in shape) > MAX_REQUEST_BYTES:  # even if it has no bytes
             raise GarbledError(f"an array of shape {shape}")
         start, self.position = self.position, self.position + n_bytes
         if n_bytes != math.prod(shape) * dtype.itemsize or self.position > len(self.blob):
@@ -221,9 +221,9 @@ class _Unpacker:
 
 
 def laid_out(values: np.ndarray, steps: list[int]) -> np.ndarray:
-    """Return an array of these values whose neighbours along axis i lie steps[i] items apart.
+    """Return these values as an array whose neighbours along axis i lie steps[i] items apart.
 
-    Between them lies nan (0 for integers), which nobody who follows the strides reads.
+    Fills the gaps with nan (0 for integers), which code that follows the strides never reads.
     """
     if not values.size or not values.ndim:
         return values.copy()
@@ -241,10 +241,10 @@ def laid_out(values: np.ndarray, steps: list[int]) -> np.ndarray:
 def encode(value: Any, *, trusted: bool = False) -> bytes:
     """Return `value` as one frame; what cannot be sent arrives as `Other`.
 
-    Of a reply that would be too long, the long parts arrive as `Other`, too.
+    The long parts of a reply that would be too long also arrive as `Other`.
 
     A `trusted` frame also holds formulas, and arrays with their strides; an array or formula that
-    stands in several places arrives as one object.
+    appears several times arrives as one object.
     """
     packer = _Packer(trusted)
     text = json.dumps(packer.pack(value)).encode()
@@ -257,7 +257,7 @@ def encode(value: Any, *, trusted: bool = False) -> bytes:
 
 
 def _shortened(part: Any) -> Any:
-    """Return a part of a reply, or `Other` in place of one that takes more than its share."""
+    """Return a part of a reply, or an `Other` for a part larger than its share."""
     n_bytes = len(json.dumps(_Packer(trusted=False).pack(part)))
     if n_bytes < MAX_JSON_BYTES // (2 * PARTS):
         return part
@@ -269,8 +269,8 @@ def decode(
 ) -> Any:
     """Return the value of a frame: `text` is its JSON, `blob` the bytes of its arrays.
 
-    Formulas are code, so only a `trusted` frame may hold them; `formulas` is filled with them. In
-    other frames strides are ignored.
+    Formulas are code, so only a `trusted` frame may hold them; appends them to `formulas`. Ignores
+    strides in other frames.
 
     Raises:
         GarbledError: the frame is not well formed.
@@ -288,7 +288,7 @@ def decode(
 
 
 def as_if_received(value: Any) -> Any:
-    """Return an answer as the other side would get it: what cannot be sent becomes `Other`."""
+    """Return an answer as the grader would receive it: what cannot be sent becomes `Other`."""
     frame = encode(value)
     n_text, _ = HEADER.unpack_from(frame)
     return decode(frame[HEADER.size : HEADER.size + n_text], frame[HEADER.size + n_text :])
@@ -306,7 +306,7 @@ def leaves(value: Any, kind: type) -> list[Any]:
 
 
 def memory_of(value: Any) -> int:
-    """Return about how many bytes a received value takes in this process."""
+    """Estimate how many bytes a received value takes in this process."""
     parts: list[Any] = []
     if isinstance(value, dict):
         parts = [*value, *value.values()]
@@ -316,7 +316,7 @@ def memory_of(value: Any) -> int:
 
 
 def as_if_sent(value: Any) -> Any:
-    """Return the value as the other side would get it: arrays and formulas are new objects."""
+    """Return the value as a worker would receive it: with new arrays and formulas."""
     frame = encode(value, trusted=True)
     n_text, _ = HEADER.unpack_from(frame)
     text, blob = frame[HEADER.size : HEADER.size + n_text], frame[HEADER.size + n_text :]
@@ -324,7 +324,7 @@ def as_if_sent(value: Any) -> Any:
 
 
 def changed(before: Any, after: Any) -> bool:
-    """Whether arrays, or the lengths of lists, tuples and dicts, differ between two values."""
+    """Return whether two values differ in an array or in the length of a list, tuple or dict."""
     if isinstance(before, np.ndarray):
         is_same = isinstance(after, np.ndarray) and np.array_equal(
             before, after, equal_nan=before.dtype.kind in "fc"
@@ -339,20 +339,20 @@ def changed(before: Any, after: Any) -> bool:
 
 
 class Channel:
-    """Frames over a pair of file descriptors (one and the same for a socket)."""
+    """Sends and receives frames over two file descriptors (for a socket the same one twice)."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self.read_fd = read_fd
         self.write_fd = write_fd
 
     def send(self, value: Any, *, trusted: bool = False) -> None:
-        """Write one frame. Raises OSError when the other side is gone."""
+        """Write one frame. Raises OSError if the other side is gone."""
         view = memoryview(encode(value, trusted=trusted))
         while view:
             view = view[os.write(self.write_fd, view) :]
 
     def receive(self, *, formulas: list[Formula] | None = None, trusted: bool = False) -> Any:
-        """Read one frame. Raises EOFError when the other side is gone, GarbledError."""
+        """Read one frame. Raises EOFError if the other side is gone, GarbledError if it is bad."""
         n_text, n_blob = HEADER.unpack(self._read(HEADER.size))
         most = (MAX_REQUEST_BYTES,) * 2 if trusted else (MAX_JSON_BYTES, MAX_ARRAY_BYTES)
         if n_text > most[0] or n_blob > most[1]:

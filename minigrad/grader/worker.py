@@ -1,4 +1,4 @@
-"""The untrusted side: runs a learner's file and answers calls. Holds no expected value.
+"""Runs a learner's file and answers calls, on the untrusted side. Holds no expected value.
 
 Requests and replies are frames (`wire.py`). A reply is `{"ok": value, ...}`, or `{"raised": {...}}`
 with the learner's own frames only.
@@ -29,7 +29,7 @@ MAX_FULL = 20_000
 
 
 def work(read_fd: int, write_fd: int) -> None:
-    """Load the file that the first request holds, then answer calls until the channel closes."""
+    """Load the file from the first request, then answer calls until the channel closes."""
     channel = Channel(read_fd, write_fd)
     first = channel.receive(trusted=True)
     missing = limits_module.apply(limits_module.Limits(**first["limits"]))
@@ -64,7 +64,7 @@ def work(read_fd: int, write_fd: int) -> None:
 
 
 def _build_walls(first: dict, closed: list[str]) -> list[str]:
-    """Close to this process what it does not need; return what this system cannot close.
+    """Close off what this process does not need; return the names of what cannot be closed here.
 
     `closed` are the parts of minigrad that `gate.py` closes.
     """
@@ -91,7 +91,7 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     exercise = types.ModuleType(MODULE_NAME)
     exercise.__file__ = path
     sys.modules[MODULE_NAME] = exercise
-    lines = [f"{line}\n" for line in source.split("\n")]  # a form feed ends none, as in Python
+    lines = [f"{line}\n" for line in source.split("\n")]  # as in Python, a form feed ends no line
     linecache.cache[path] = (len(source), None, lines, path)
     _write(source, path)
     # These would wait for ever, so they raise.
@@ -116,12 +116,12 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
 
 
 def _write(source: str, path: str) -> None:
-    """Put the file where its name says, below the current folder: Numba's `cache=True` asks for it.
+    """Write the file at its path below the current folder: Numba's `cache=True` looks for it there.
 
-    What the file reads of itself, or writes beside itself, is there as well.
+    So the file can also read itself, and write beside itself.
     """
     if os.path.isabs(path) or os.path.normpath(path).startswith(os.pardir):
-        return  # the folder is the worker's, and nothing else is
+        return  # write in the worker's folder only
     with contextlib.suppress(OSError, ValueError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -132,14 +132,14 @@ def _load_driver(driver: dict | None) -> Callable[..., Any]:
     """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`).
 
     Return a function that calls one of its functions by name, with the arguments of a request. Each
-    call finds the names as they were before the learner's file was loaded, whatever that has put in
-    their place. The request keeps no arguments: the learner's code can look at all that a frame
-    below it holds, and what a driver has deleted is to be gone.
+    call restores the names as they were before the learner's file was loaded, in case that file
+    replaced them. The request keeps no arguments: the learner's code can inspect all that frames
+    below it hold, and what a driver deletes must be gone.
     """
     names: dict[str, Any] = {"__name__": "driver"}
     if driver is not None:
         exec(compile(driver["source"], driver["path"], "exec", dont_inherit=True), names)
-    kept = tuple(names.items())  # a tuple: nobody puts another value into it
+    kept = tuple(names.items())  # a tuple, so that nobody can replace a value
 
     def drive(mine: types.ModuleType, request: dict) -> Any:
         names.clear()
@@ -156,7 +156,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return refused
 
 
-_earlier: dict = {}  # what the last call of the learner's function returned
+_earlier: dict = {}  # the result of the last call of the learner's function
 
 
 def _answer(
@@ -189,7 +189,7 @@ def _answer(
 
 
 def describe(error: BaseException, path: str) -> dict:
-    """Return an exception's type, its text and its frames in the file `path`, innermost last."""
+    """Return an exception's type, text and frames in the file `path`, innermost last."""
     frames = []
     with contextlib.suppress(Exception):
         for frame, line in traceback.walk_tb(error.__traceback__):
@@ -203,9 +203,9 @@ def describe(error: BaseException, path: str) -> dict:
     except BaseException:
         said = ""
     notes = ""
-    with contextlib.suppress(Exception):  # what a driver knows of it, by `add_note`
+    with contextlib.suppress(Exception):  # what a driver adds by `add_note`
         notes = "; ".join(str(note) for note in getattr(error, "__notes__", ()))
-    # Numba names the line that it could not compile in its text; the frames end at the call.
+    # Numba's text names the line that it could not compile; the frames end at the call.
     if lines := re.findall(rf'File "[^"]*{re.escape(os.path.basename(path))}", line (\d+)', said):
         frames.append([int(lines[-1]), "", linecache.getline(path, int(lines[-1])).strip()[:200]])
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
@@ -229,7 +229,7 @@ def _full_text(error: BaseException) -> str:
 
 
 def _report_compiling(channel: Channel) -> bool:
-    """Tell the parent when Numba compiles, so that the wall clock stops; True once installed."""
+    """Tell the parent when Numba compiles, to stop its clock; return True once installed."""
     if "numba" not in sys.modules:
         return False
     from numba.core import event

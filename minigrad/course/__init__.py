@@ -34,7 +34,7 @@ HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Load a part at its first use, so that importing the course costs nothing."""
+    """Load a part on first use, so that importing the course costs nothing."""
     from importlib import import_module
 
     if name not in HOMES:

@@ -1,4 +1,4 @@
-"""Buttons, or a field for a number: how a notebook asks for a prediction."""
+"""Asks for a prediction in a notebook, with buttons or a field for a number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 def ask(
     head: str, choices: Sequence[Any], said: Any, note: str, take: Callable[[Any], None]
 ) -> dict[str, Any]:
-    """Return the formats of a question that can be answered; none without ipywidgets.
+    """Return an answerable question as display formats; none without ipywidgets.
 
     Args:
         head: HTML with the question.
-        choices: one button each; without, there is a field for a number.
-        said: the answer so far, `...` if there is none.
+        choices: one button each; if empty, there is a field for a number.
+        said: the answer so far, `...` for none.
         note: a sentence below.
-        take: gets the answer, one of the choices or what was typed.
+        take: receives the answer, one of the choices or the typed text.
     """
     try:
         import ipywidgets
@@ -26,7 +26,7 @@ def ask(
     if choices:
         answers = [_button(ipywidgets, choice, choice == said, take) for choice in choices]
     else:
-        # The value changes with Enter, or when one clicks elsewhere, such as on the button.
+        # The value changes on Enter, or on a click elsewhere, such as on the button.
         field = ipywidgets.Text(
             value="" if said is ... else str(said),
             placeholder="a number",

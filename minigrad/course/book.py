@@ -1,6 +1,6 @@
-"""Lessons as pages: HTML with their outputs, readable without Python, network or scripts.
+"""Writes lessons as pages: HTML with their outputs, readable without Python, network or scripts.
 
-A site is the same pages with a header more: its one script searches, and switches to dark and back.
+A site has the same pages with a header: its one script searches, and switches to dark and back.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ def title_of(notebook: Any) -> str:
 
 
 def opening_of(notebook: Any) -> str:
-    """Return a lesson's first paragraph: what it needs, how long it takes, what one has then."""
+    """Return a lesson's first paragraph: what it needs, how long it takes, what it gives."""
     paragraphs = "".join(notebook["cells"][0]["source"]).split("\n\n")
     texts = [" ".join(text.split()) for text in paragraphs if not text.startswith("#")]
     return texts[0] if texts else ""
 
 
 def said(opening: str, label: str) -> str:
-    """Return what follows a bold label in a first paragraph, up to `Next:` or the next label."""
+    """Return the text after a bold label in a first paragraph, up to `Next:` or the next label."""
     match = re.search(rf"\*\*{label}\*\* (.*?)(?=\*\*[A-Z]|Next:|$)", opening)
     return match[1].strip().rstrip(".;") if match else ""
 
 
 def make_page(stem: str, notebook: Any, exercises: str) -> Page:
-    """Return the page of a lesson that has run; `exercises` is the stub of its exercise file."""
+    """Return the page of an executed lesson; `exercises` is the stub of its exercise file."""
     import nbformat
     from nbconvert import HTMLExporter
 
@@ -116,9 +116,9 @@ def highlight(source: str) -> str:
 
 
 def _without_widget(output: dict) -> dict | None:
-    """Return an output without its widget, dead without a kernel; None if nothing else is there.
+    """Return an output without its widget, which needs a kernel; None if nothing is left.
 
-    A question has HTML beside it, and `scrub` shows stills.
+    A question also has HTML, and `scrub` shows stills.
     """
     data = dict(output.get("data", {}))
     if data.pop(WIDGET, None) is None:
@@ -127,7 +127,7 @@ def _without_widget(output: dict) -> dict | None:
 
 
 def _words(markdown: str) -> str:
-    """Return the first paragraph of a Markdown text as plain words, for screen readers."""
+    """Return a Markdown text's first paragraph as plain words, for screen readers."""
     text = re.sub(r"[*`$\\{}]", "", markdown.partition("\n\n")[0])
     return " ".join(text.split())
 
@@ -144,7 +144,7 @@ def _inline(markdown: str) -> str:
 def write_book(
     pages: list[Page], is_site: bool = False, fast: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return the files of a book by name: an index, a page per lesson, and what they load.
+    """Return the files of a book by name: an index, a page per lesson, and the files they load.
 
     `fast` are the stems of the lessons that the index marks as the fast track.
     """
@@ -167,7 +167,7 @@ def write_book(
 
 
 def search_index(pages: list[Page]) -> str:
-    """Return all sections as a script, which a page can also load where it is opened as a file."""
+    """Return all sections as a script, which even a page opened as a file can load."""
     rows = [
         [page.file, page.title, section.id, section.heading, section.text]
         for page in pages
@@ -185,7 +185,7 @@ def _navigation(before: Page | None, after: Page | None) -> str:
 
 
 def _contents(page: Page) -> str:
-    """Return the table of contents of a page: its headings below the title."""
+    """Return a page's table of contents: its headings below the title."""
     rows = "".join(
         f'<li class="level{one.level}"><a href="#{escape(one.id)}">{escape(one.heading)}</a></li>'
         for one in sections_of(page.body)
@@ -196,7 +196,7 @@ def _contents(page: Page) -> str:
 
 
 def _tile(page: Page, is_fast: bool) -> str:
-    """Return a lesson's place on the index: its title, how long it takes, what it teaches."""
+    """Return a lesson's entry in the index: its title, how long it takes, what it teaches."""
     takes = [re.split("[,;]", said(page.opening, "It takes"))[0], FAST_TRACK * is_fast]
     texts = [f'<a href="{page.file}">{escape(page.title)}</a>']
     if any(takes):
@@ -234,11 +234,11 @@ def _frame(title: str, body: str, is_site: bool) -> str:
 
 
 def style(name: str, code: str) -> str:
-    """Return one of the two style sheets: that of all pages, or what is different in the dark.
+    """Return one of the two style sheets: that of all pages, or the changes for dark mode.
 
     Args:
-        name: of the sheet beside this file.
-        code: Pygments' name for the colours of code.
+        name: the sheet's file name, beside this file.
+        code: Pygments' name for the code's colours.
     """
     from pygments.formatters import HtmlFormatter
 
@@ -246,7 +246,7 @@ def style(name: str, code: str) -> str:
 
 
 def _own(name: str) -> str:
-    """Return a file that stands beside this one."""
+    """Return the text of a file beside this one."""
     from importlib.resources import files
 
     return files("minigrad.course").joinpath(name).read_text(encoding="utf-8")

@@ -4,7 +4,7 @@
     python -m minigrad.course.build --check    writes nothing; exit code 1 if a file is stale
 
 `lessons/NN_slug.ipynb` comes from `lessons/source/NN_slug.py`, and `exercises/NN_slug.py` from
-`solutions/NN_slug.py`. An exercise file that somebody has begun to solve is left alone unless
+`solutions/NN_slug.py`. An exercise file that somebody began to solve is left alone unless
 `--force` is given.
 """
 
@@ -20,7 +20,7 @@ from minigrad.course.stubs import cut
 
 
 def built_files(root: Path) -> dict[Path, str]:
-    """Return the path and the text of every file that is built from another."""
+    """Return the path and text of every file that is built from another."""
     files = {}
     for source in sorted((root / "lessons" / "source").glob("[0-9][0-9]_*.py")):
         text = source.read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def built_files(root: Path) -> dict[Path, str]:
 
 
 def stale_files(files: dict[Path, str]) -> list[Path]:
-    """Return those of the built files that are missing or out of date."""
+    """Return the built files that are missing or out of date."""
     return [
         path
         for path, text in files.items()
@@ -41,7 +41,7 @@ def stale_files(files: dict[Path, str]) -> list[Path]:
 
 
 def is_untouched(path: Path, root: Path) -> bool:
-    """Whether a file is as it was last committed, so that overwriting it loses nothing."""
+    """Return whether a file is as last committed, so that overwriting it loses nothing."""
     if not path.exists():
         return True
     command = ["git", "status", "--porcelain", "--", str(path.relative_to(root))]

@@ -1,7 +1,7 @@
-"""What a notebook's cell says when it cannot run yet: one line, in place of a traceback.
+"""Explains in one line, instead of a traceback, why a notebook's cell cannot run yet.
 
-A cell that needs an exercise which is still a stub says which. A cell that needs a name which a
-cell above was to make, and did not, says so, too. All other errors are shown in full.
+A cell that needs an exercise which is still a stub says which. So does a cell that needs a name
+which a cell above failed to make. All other errors are shown in full.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from minigrad.grader.folder import UnsolvedError, known_stems, loadable
 
-lost: set[str] = set()  # the names that cells were to make when an error ended them
+lost: set[str] = set()  # names that cells did not make because of an error
 
 
 def explain_in_notebooks() -> None:
-    """Let the notebook that this runs in, if it does, explain cells that cannot run yet."""
+    """Make the current notebook, if any, explain cells that cannot run yet."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is not None and shell.custom_exceptions == ():
@@ -29,7 +29,7 @@ def explain_in_notebooks() -> None:
 def _show(
     shell: Any, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
-    """Show an error as IPython does, or in one line if it says only that something is missing."""
+    """Show an error as IPython does, or in one line if something is merely missing."""
     why = _what_is_missing(error, trace)
     if why:
         error._render_traceback_ = lambda: [why]
@@ -53,7 +53,7 @@ def _what_is_missing(error: BaseException, trace: TracebackType) -> str | None:
 
 
 def _remember(result: Any) -> None:
-    """Remember which names a cell with an error was to make, and forget those that one made."""
+    """Note the names that a failed cell did not make; forget those that a cell made."""
     try:
         symbols = symtable(result.info.raw_cell, "cell", "exec").get_symbols()
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The page that `minigrad lab` opens: a tile for each lesson, the learner's parts, what is next."""
+"""Makes the page that `minigrad lab` opens: a tile per lesson, the parts, what is next."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEXT = "var(--jp-brand-color1, #1976d2)"
 
 
 class Overview:
-    """What `overview` returns: tiles in a notebook, a table elsewhere."""
+    """The result of `overview`: tiles in a notebook, a table elsewhere."""
 
     def __init__(
         self, lessons: list[tuple[Lesson, list[Standing]]], following: Exercise | None
@@ -46,15 +46,15 @@ class Overview:
 
     def __repr__(self) -> str:
         rows = [
-            f"{lesson.number}  {lesson.title:<44} {_numbers(lesson, found)}"
+            f"{lesson.number}  {lesson.title:<44} {_numbers(lesson, progress)}"
             + f", {FAST_TRACK}" * lesson.on_fast_track
-            for lesson, found in self.lessons
+            for lesson, progress in self.lessons
         ]
         names = ", ".join(part.exercise.id for part in self._parts() if part.is_lit) or "none yet"
         return "\n".join([*rows, f"Your parts of the engine: {names}", self._next()])
 
     def _repr_html_(self) -> str:
-        tiles = "".join(self._tile(lesson, found) for lesson, found in self.lessons)
+        tiles = "".join(self._tile(lesson, progress) for lesson, progress in self.lessons)
         parts = self._parts()
         n_lit = sum(part.is_lit for part in parts)
         names = " &nbsp; ".join(
@@ -71,20 +71,20 @@ class Overview:
             f'<div style="line-height:1.8">{names}</div></div>'
         )
 
-    def _tile(self, lesson: Lesson, found: list[Standing]) -> str:
+    def _tile(self, lesson: Lesson, progress: list[Standing]) -> str:
         is_next = self.following is not None and self.following.lesson is lesson
-        edge = NEXT if is_next else PASSED if all(one.is_solved for one in found) else BORDER
+        edge = NEXT if is_next else PASSED if all(one.is_solved for one in progress) else BORDER
         note = f'<span style="color:{NEXT}">you are here</span>' if is_next else "&nbsp;"
         fast = f'<span style="color:{QUIET}">· {FAST_TRACK}</span> ' * lesson.on_fast_track
         return (
             f'<div style="padding:8px 12px;border:1px solid {BORDER};border-left:5px solid {edge}">'
             f'<a href="{lesson.stem}.ipynb"><b>{lesson.number}</b> {escape(lesson.title)}</a>'
-            f'<br><span style="color:{QUIET}">{_numbers(lesson, found)}</span>'
+            f'<br><span style="color:{QUIET}">{_numbers(lesson, progress)}</span>'
             f'<br><a href="../exercises/{lesson.stem}.py">exercises</a> {fast}{note}</div>'
         )
 
     def _parts(self) -> list[Standing]:
-        return [one for _, found in self.lessons for one in found if one.is_part]
+        return [one for _, progress in self.lessons for one in progress if one.is_part]
 
     def _next(self) -> str:
         if self.following is None:
@@ -93,26 +93,26 @@ class Overview:
         return f"Next: {one.id}, about {one.minutes} min, in lesson {one.lesson.number}"
 
 
-def _numbers(lesson: Lesson, found: list[Standing]) -> str:
-    points = sum(one.points for one in found)
-    minutes = sum(one.exercise.minutes for one in found if not one.is_solved)
+def _numbers(lesson: Lesson, progress: list[Standing]) -> str:
+    points = sum(one.points for one in progress)
+    minutes = sum(one.exercise.minutes for one in progress if not one.is_solved)
     left = f"about {duration(minutes)} left" if minutes else "solved"
     return f"{points} of {lesson.points} points, {left}"
 
 
 def overview() -> Overview:
-    """Return all lessons with their points and minutes, what is next, and the learner's parts."""
+    """Return all lessons with points and minutes, what is next, and the learner's parts."""
     folder = find_folder()
     return _overview(folder, list(up_to_date(folder)))
 
 
-def _overview(folder: CourseFolder, found: list[tuple[Lesson, list[Standing]]]) -> Overview:
+def _overview(folder: CourseFolder, lessons: list[tuple[Lesson, list[Standing]]]) -> Overview:
     following = first_unsolved(folder)
-    return Overview(found, following[1].exercise if following else None)
+    return Overview(lessons, following[1].exercise if following else None)
 
 
 def page(folder: CourseFolder) -> str:
-    """Return the overview as a notebook that has run already, with the points of this moment."""
+    """Return the overview as an executed notebook, with the present points."""
     notebook = json.loads(notebook_text(SOURCE, INDEX))
     now = _overview(folder, list(standings(folder)))
     cell = notebook["cells"][-1]

@@ -1,4 +1,4 @@
-"""What `.minigrad` keeps of a learner's files: dated copies, and the course as it came.
+"""Keeps in `.minigrad` dated copies of a learner's files, and the course as it came.
 
 .minigrad/backup/DATE/          copies of files that a command was about to change
 .minigrad/course/               unchanged exercises and lessons, which `update` compares with
@@ -18,7 +18,7 @@ from minigrad.grader.opening import LARGEST_KEPT, read_file, read_text
 
 
 def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
-    """Copy files of the learner's into a dated folder, and return that folder.
+    """Copy the learner's files into a dated folder, and return that folder.
 
     Its name ends in `.part` until all copies are complete.
     """
@@ -40,9 +40,9 @@ def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
 
 
 def as_it_came(folder: CourseFolder, path: Path) -> str | None:
-    """Return an exercise file or a notebook as the learner got it, None if it is not known.
+    """Return an exercise file or notebook as the learner got it, None if unknown.
 
-    A checkout does not keep them: its solutions and lesson sources are at hand.
+    A checkout keeps none of them, since it has the solutions and lesson sources.
     """
     try:
         return read_text(_remembered(folder, path))
@@ -51,7 +51,7 @@ def as_it_came(folder: CourseFolder, path: Path) -> str | None:
 
 
 def remember(folder: CourseFolder, path: Path, text: str) -> None:
-    """Keep a stub or a notebook as the learner gets it."""
+    """Keep a stub or notebook as the learner gets it."""
     place = _remembered(folder, path)
     place.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(place, text.encode())

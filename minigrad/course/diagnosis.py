@@ -1,7 +1,7 @@
 """Checks a bug hunt's diagnosis in several parts: BUG, a dict with a short text for each part.
 
-No two parts have the same answer, so the same text for several of them earns nothing for any: who
-writes one letter everywhere has found nothing.
+No two parts have the same answer, so the same text for several of them earns nothing for any:
+whoever writes one letter everywhere found nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Part:
     """One key of BUG.
 
     Attributes:
-        question: what it names, such as "the line that overwrites it".
+        question: what the part names, such as "the line that overwrites it".
         right: the right text.
-        nudges: for each wrong text, the Try line that speaks against it.
+        nudges: for wrong texts, the Try line that speaks against each.
         known: all texts to choose from.
-        form: what messages call them, such as "a letter, A to F".
-        start: the Try line while nothing is written yet.
+        form: what messages call these texts, such as "a letter, A to F".
+        start: the Try line while nothing is written.
         general: the Try line for wrong texts without a nudge.
     """
 
@@ -37,7 +37,7 @@ class Part:
 
 
 def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) -> None:
-    """Fail unless one part of BUG is right, and says what no other part says; case does not matter.
+    """Fail unless one part of BUG is right and differs from all others; case does not matter.
 
     example: a BUG of the right form, for messages.
     """
@@ -67,5 +67,5 @@ def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) ->
 
 
 def is_same(said: object, text: str) -> bool:
-    """Whether somebody's text is this one, whatever its case and the spaces around it."""
+    """Return whether an answer is this text, ignoring case and surrounding spaces."""
     return isinstance(said, str) and said.strip().casefold() == text.casefold()

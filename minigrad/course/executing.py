@@ -1,4 +1,4 @@
-"""Runs a notebook from top to bottom with a kernel of this Python, and keeps its outputs."""
+"""Runs a notebook from top to bottom in a kernel of this Python, and keeps its outputs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         folder: the kernel's current folder.
 
     Returns:
-        The notebook with its outputs, and one line for each cell that raised an error. When the
-        kernel dies or a cell does not end, the cells after it have no outputs.
+        The notebook with its outputs, and one line for each cell that raised an error. If the
+        kernel dies or a cell does not end, the later cells have no outputs.
 
     Raises:
         CourseError: the text is not a notebook.

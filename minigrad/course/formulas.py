@@ -1,6 +1,6 @@
-"""Markdown's formulas as pictures, so that a page shows them without a network or a script.
+"""Draws Markdown's formulas as pictures, so that a page shows them without network or script.
 
-matplotlib sets them in its own fonts; they take the colour of the text around them.
+matplotlib typesets them in its own fonts; they take the colour of the surrounding text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAIRS = {1: 1, 2: 1, 3: 2, 4: 3, 79: 1}
 
 
 def replace(markdown: str, show: Callable[[str, bool], str]) -> str:
-    """Replace each formula outside code by `show(its text, whether it is a display formula)`."""
+    """Replace each formula outside code by `show(text, is_display)`."""
 
     def shown(match: re.Match) -> str:
         text = match["display"] or match["inline"]
@@ -32,7 +32,7 @@ def replace(markdown: str, show: Callable[[str, bool], str]) -> str:
 
 
 def draw(formula: str, is_display: bool = False) -> str:
-    """Return a formula as SVG, or as code if matplotlib cannot set it."""
+    """Return a formula as SVG, or as code if matplotlib cannot typeset it."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
@@ -60,7 +60,7 @@ def draw(formula: str, is_display: bool = False) -> str:
 
 
 def _data(vertices, codes) -> str:
-    """Return a matplotlib path as SVG path data, whose y axis points down."""
+    """Return a matplotlib path as SVG path data, where the y axis points down."""
     parts, place = [], 0
     while place < len(codes):
         code = int(codes[place])

@@ -1,4 +1,4 @@
-"""Hints: three steps, then where the solution is. They are recorded, but cost nothing."""
+"""Gives hints: three steps, then where the solution is. They are recorded, but cost nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from minigrad.grader.spec import Exercise
 def next_hint(name: str, folder: CourseFolder) -> str:
     """Return the next hint for `00.slope`, or the hint with this number for `00.slope.2`.
 
-    As everywhere, `slope` will do where one lesson has it.
+    As everywhere, `slope` alone is enough if only one lesson has it.
     """
     front, _, back = checked_text(name).rpartition(".")
     asked = int(back) if back.isdigit() and not f"{front}0".isdigit() else None
@@ -44,7 +44,7 @@ def next_hint(name: str, folder: CourseFolder) -> str:
 
 
 def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
-    """Return a sentence that says where the solution is, or that there is none here."""
+    """Return a sentence that says where the solution is, or that none is here."""
     name = f"solutions/{exercise.lesson.stem}.py"
     path = folder.root / name
     if path.is_file():
@@ -58,4 +58,4 @@ def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
 
 def hint(name: str) -> None:
     """Print the next hint for an exercise such as `"00.slope"`, in a notebook."""
-    print(next_hint(name, find_folder()))  # noqa: T201 - this is what it is for
+    print(next_hint(name, find_folder()))  # noqa: T201 - printing is its purpose

@@ -1,4 +1,4 @@
-"""`watch("04")` in a lesson: a card that grades what is saved, as soon as it is saved."""
+"""Implements `watch("04")` in a lesson: a card that grades each save at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from minigrad.grader.result import Result
 
 
 class LiveCard:
-    """What `watch` shows: the last save's result, the points of the lesson, a hint when asked."""
+    """The card of `watch`: the last save's result, the lesson's points, a hint on request."""
 
     def __init__(self, folder: CourseFolder, stem: str) -> None:
         self.folder = folder
@@ -37,17 +37,17 @@ class LiveCard:
         self.links = links_after(load_lesson(stem))
 
     def follow(self) -> None:
-        """Grade and show every save, until `ended` is set."""
+        """Grade and show every save until `ended` is set."""
         try:
             while not self.ended.wait(POLL_SECONDS):
                 for news in self.watch.step():
                     self.take(news)
                 self.count()
-        except Exception as error:  # in a thread, nobody would see it
+        except Exception as error:  # in a thread it would go unnoticed
             self.take(f"this card has stopped: {error}; run its cell again")
 
     def take(self, news: str | Result) -> None:
-        """Take in what the watch found, and show it."""
+        """Store news from the watch, and show it."""
         if isinstance(news, Result):
             self.results.append(news)
             with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ class LiveCard:
         self.show()
 
     def count(self) -> None:
-        """Show the points anew if a cell, or a command, has graded something."""
+        """Update the points if a cell or a command has graded something."""
         progress_now = signature_of(self.folder.state / "progress.json")
         if progress_now != self.progress:
             self.progress = progress_now
@@ -65,40 +65,40 @@ class LiveCard:
                 self.show()
 
     def show(self) -> None:
-        """Show the card as it is now, in place of what was shown."""
+        """Replace the card on display by its present state."""
         self.points = self._points()
         if self.handle is not None:
             self.handle.update(self)
 
     def give_hint(self, *_: Any) -> None:
-        """Show the next hint for the exercise in sight."""
+        """Show the next hint for the exercise on the card."""
         exercise_id = self._exercise_id()
         self.hint = next_hint(exercise_id, self.folder) if exercise_id else "Everything is solved."
         self.show()
 
     def _exercise_id(self) -> str:
-        """Return the exercise whose result is shown, else the first that is not solved, else ""."""
+        """Return the exercise whose result is shown, else the first unsolved one, else ""."""
         failed = [one.exercises[0].id for one in self.results if not one.passed]
-        unsolved = [one.exercise.id for one in self._found() if not one.is_solved]
+        unsolved = [one.exercise.id for one in self._standings() if not one.is_solved]
         return next(iter(failed + unsolved), "")
 
-    def _found(self) -> list[Standing]:
+    def _standings(self) -> list[Standing]:
         lessons = standings(self.folder)
-        return next(found for lesson, found in lessons if lesson.stem == self.stem)
+        return next(some for lesson, some in lessons if lesson.stem == self.stem)
 
     def _card(self) -> Card | None:
-        """Return the first result that is not full marks, else the last one."""
+        """Return the first result without full marks, else the last one."""
         failed = [one for one in self.results if not one.passed]
         shown = (failed or self.results[::-1])[:1]
         return Card(shown[0]) if shown else None
 
     def _points(self) -> str:
-        found = self._found()
+        every = self._standings()
         names = []
-        for one in found:
+        for one in every:
             sign = "passed" if one.is_solved else "failed" if one.is_checked else "not_run"
             names.append(f"{SIGNS[sign]} {one.exercise.name}")
-        points, of = sum(one.points for one in found), sum(one.exercise.points for one in found)
+        points, of = sum(one.points for one in every), sum(one.exercise.points for one in every)
         return f"{points} of {of} points in lesson {self.stem[:2]}: {'  '.join(names)}"
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ _shown: dict[str, LiveCard] = {}
 
 
 def watch(lesson: str) -> None:
-    """Show a card that grades a lesson's exercises whenever their file is saved, and has hints.
+    """Show a card that grades a lesson's exercises at each save of their file, and gives hints.
 
     Args:
         lesson: such as `"04"`. The card of an earlier call for the same lesson stops.
@@ -138,9 +138,9 @@ def watch(lesson: str) -> None:
 
         button = ipywidgets.Button(description="hint")
         button.on_click(card.give_hint)
-        # Where the notebook is read without a kernel, this is shown in place of the button.
+        # A notebook that is read without a kernel shows this instead of the button.
         advice = {"text/plain": "Run this cell: it makes a button that gives hints."}
         display((button._repr_mimebundle_() or {}) | advice, raw=True)
     card.handle = display(card, display_id=True)
-    context = contextvars.copy_context()  # by which the kernel knows the cell that is shown in
+    context = contextvars.copy_context()  # tells the kernel in which cell to show
     threading.Thread(target=context.run, args=(card.follow,), daemon=True).start()

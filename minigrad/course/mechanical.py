@@ -1,9 +1,9 @@
-"""Mechanical mutants: solutions that a program breaks at one place, one after another.
+"""Makes mechanical mutants: solutions that a program breaks, each at one place.
 
-Hand-written mutants are the mistakes that somebody thought of. These are the mistakes that nobody
-thought of: operators over the syntax tree drop an argument, move a bound by one, skip a loop's
-first round, leave a `finally` out. Each lies in what the learner writes, and nowhere else. A check
-that refuses none of its many broken solutions tests less than its docstring promises.
+Hand-written mutants are mistakes that somebody thought of. These are mistakes that nobody thought
+of: operators on the syntax tree drop an argument, move a bound by one, skip a loop's first round,
+leave a `finally` out. Each breaks what the learner writes, nothing else. A check that refuses none
+of its many broken solutions tests less than its docstring promises.
 
 Source: DeMillo, Lipton, Sayward: Hints on test data selection, Computer 11(4), 1978.
 """
@@ -47,12 +47,12 @@ ARITHMETIC: dict[type, type] = {
 
 @dataclass(frozen=True)
 class Broken:
-    """A solution that is broken at one place.
+    """A solution broken at one place.
 
     Attributes:
-        exercise: the exercise that is broken.
+        exercise: the broken exercise.
         operator: what was done, in words.
-        change: the code before and after, such as `a + b -> a - b`; it is unique in its exercise.
+        change: the code before and after, such as `a + b -> a - b`; unique in its exercise.
         source: the whole file.
     """
 
@@ -64,14 +64,14 @@ class Broken:
 
 @dataclass(frozen=True)
 class Place:
-    """What an operator may have to know of the function around a node."""
+    """What an operator may need to know about the function around a node."""
 
     defaults: dict[str, ast.expr]
     method: str
     has_numpy: bool
 
 
-Found = Iterator[tuple[str, ast.AST | list[ast.stmt]]]
+Changes = Iterator[tuple[str, ast.AST | list[ast.stmt]]]
 
 
 def parsed(text: str) -> ast.expr:
@@ -100,8 +100,8 @@ def without(items: list, index: int) -> list:
 # ---- operators on expressions ---------------------------------------------------------------
 
 
-def calls(node: ast.AST, place: Place) -> Found:
-    """Drop an argument, swap two, take the argument for the result."""
+def calls(node: ast.AST, place: Place) -> Changes:
+    """Drop an argument, swap two, replace the call by its argument."""
     if not isinstance(node, ast.Call):
         return
     arguments, function = node.args, node.func
@@ -127,8 +127,8 @@ def calls(node: ast.AST, place: Place) -> Found:
         yield "drop a dtype", function.value
 
 
-def comparisons(node: ast.AST, place: Place) -> Found:
-    """Turn a comparison, move its edge, take what is false for None."""
+def comparisons(node: ast.AST, place: Place) -> Changes:
+    """Reverse a comparison, move its boundary, confuse a false value with None."""
     if not isinstance(node, ast.Compare) or len(node.ops) > 1:
         return
     for other in COMPARISONS.get(type(node.ops[0]), ()):
@@ -140,8 +140,8 @@ def comparisons(node: ast.AST, place: Place) -> Found:
         yield "zeros for None", ast.UnaryOp(ast.Not(), some) if is_none else some
 
 
-def arithmetic(node: ast.AST, place: Place) -> Found:
-    """Take another operation, one operand alone, no sign."""
+def arithmetic(node: ast.AST, place: Place) -> Changes:
+    """Change the operation, keep one operand alone, drop a sign."""
     if isinstance(node, ast.BinOp):
         if other := ARITHMETIC.get(type(node.op)):
             yield "another operation", changed(node, op=other())
@@ -160,8 +160,8 @@ def arithmetic(node: ast.AST, place: Place) -> Found:
         yield "drop a sign", node.operand
 
 
-def values(node: ast.AST, place: Place) -> Found:
-    """Move a number, turn a bool, take a parameter's default for the parameter."""
+def values(node: ast.AST, place: Place) -> Changes:
+    """Shift a number, negate a bool, replace a parameter by its default."""
     if isinstance(node, ast.Constant):
         value = node.value
         if isinstance(value, bool):
@@ -177,8 +177,8 @@ def values(node: ast.AST, place: Place) -> Found:
         yield "the default always", place.defaults[node.id]
 
 
-def parts(node: ast.AST, place: Place) -> Found:
-    """Forget a slice's bound, an entry, a condition; swap two entries, or the branches."""
+def parts(node: ast.AST, place: Place) -> Changes:
+    """Drop a slice's bound, an entry, a condition; swap two entries, or the branches."""
     if isinstance(node, ast.Slice):
         for name in ("lower", "upper", "step"):
             if getattr(node, name) is not None:
@@ -204,7 +204,7 @@ def parts(node: ast.AST, place: Place) -> Found:
 
 
 def other_rounds(iterator: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what a loop may go through instead."""
+    """Yield iterables that a loop could run over instead."""
     for what, text in (("skip the first", "[1:]"), ("skip the last", "[:-1]")):
         sliced = parsed(f"a{text}")
         assert isinstance(sliced, ast.Subscript)
@@ -214,8 +214,8 @@ def other_rounds(iterator: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 # ---- operators on statements ----------------------------------------------------------------
 
 
-def statements(node: ast.AST, place: Place) -> Found:
-    """Leave a statement out, or give back another value."""
+def statements(node: ast.AST, place: Place) -> Changes:
+    """Drop a statement, or return another value."""
     simple = ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Delete | ast.Continue
     if isinstance(node, simple):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -231,8 +231,8 @@ def statements(node: ast.AST, place: Place) -> Found:
             yield "another dtype", ast.Return(call("np.float32", node.value))
 
 
-def blocks(node: ast.AST, place: Place) -> Found:
-    """Take one branch, swap the branches, run a loop otherwise, guard nothing."""
+def blocks(node: ast.AST, place: Place) -> Changes:
+    """Keep one branch, swap the branches, change a loop's rounds, remove a guard."""
     if isinstance(node, ast.If):
         yield "one branch", node.body
         yield "one branch", node.orelse or [ast.Pass()]
@@ -255,8 +255,8 @@ def blocks(node: ast.AST, place: Place) -> Found:
         yield "drop a with", node.body
 
 
-def storage(node: ast.AST, place: Place) -> Found:
-    """Write into what was to be replaced, replace what was to be written, keep state on a class."""
+def storage(node: ast.AST, place: Place) -> Changes:
+    """Write in place instead of replacing, replace instead of writing, keep state on the class."""
     if isinstance(node, ast.AugAssign):
         left = copy.deepcopy(node.target)
         left.ctx = ast.Load()
@@ -289,7 +289,7 @@ def storage(node: ast.AST, place: Place) -> Found:
         )
 
 
-OPERATORS: tuple[Callable[[ast.AST, Place], Found], ...] = (
+OPERATORS: tuple[Callable[[ast.AST, Place], Changes], ...] = (
     calls, comparisons, arithmetic, values, parts, statements, blocks, storage,
 )  # fmt: skip
 
@@ -298,18 +298,18 @@ OPERATORS: tuple[Callable[[ast.AST, Place], Found], ...] = (
 
 
 def written_lines(source: str) -> set[int]:
-    """Return the numbers of the lines that the learner writes."""
-    found, inside = set(), False
+    """Return the line numbers of what the learner writes."""
+    numbers, inside = set(), False
     for number, line in enumerate(source.splitlines(), 1):
         mark = line.strip()
         inside = mark == BEGIN or (inside and mark not in (STARTS_AS, END))
         if inside:
-            found.add(number)
-    return found
+            numbers.add(number)
+    return numbers
 
 
 def owner(name: str, definitions: dict[str, ast.stmt], exercises: list[str]) -> str | None:
-    """Return the exercise to which a definition belongs: itself, one that uses it, or the next."""
+    """Return the exercise that a definition belongs to: itself, one that uses it, or the next."""
     if name in exercises:
         return name
     for user in exercises:
@@ -321,7 +321,7 @@ def owner(name: str, definitions: dict[str, ast.stmt], exercises: list[str]) -> 
 
 
 def broken(source: str, exercises: list[str]) -> Iterator[Broken]:
-    """Yield the solution's text with each single change that an operator finds.
+    """Yield the solution with each single change that an operator makes.
 
     Args:
         source: a solution, with its marks.
@@ -338,7 +338,7 @@ def broken(source: str, exercises: list[str]) -> Iterator[Broken]:
         seen = {ast.unparse(tree)}
         times: Counter[str] = Counter()
         for operator, before, after in changes(definition, lines, has_numpy):
-            text = ast.unparse(tree)  # of the tree as `changes` left it for a moment
+            text = ast.unparse(tree)  # of the tree while `changes` has changed it
             if text in seen:
                 continue
             seen.add(text)
@@ -392,9 +392,9 @@ def _end(definition: ast.stmt) -> int:
 def _defaults(function: ast.FunctionDef) -> dict[str, ast.expr]:
     given = function.args
     last = given.args[len(given.args) - len(given.defaults) :]
-    found = {one.arg: value for one, value in zip(last, given.defaults, strict=True)}
+    defaults = {one.arg: value for one, value in zip(last, given.defaults, strict=True)}
     more = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return found | {one.arg: value for one, value in more if value is not None}
+    return defaults | {one.arg: value for one, value in more if value is not None}
 
 
 def _short(node: ast.AST | list[ast.stmt], limit: int = 70) -> str:

@@ -1,8 +1,8 @@
 """Merges a new version of an exercise file into a learner's, by function name.
 
-Code that differs from its stub is the learner's and stays, with its helpers, imports and constants;
-other code is replaced by the new version; new functions are added. A learner's function whose
-signature changed in the course is reported, and kept.
+Code that differs from its stub is the learner's and stays, with its helpers, imports and constants.
+Other code is replaced by the new version, and new functions are added. A learner's function whose
+signature changed in the course is kept and reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pieces = dict[tuple[str, str, int], Piece]
 
 
 class MergeError(ValueError):
-    """Two versions cannot be merged; the text says why. The learner's file must stay."""
+    """Raised if two versions cannot be merged; the text says why. The learner's file must stay."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
     """Merge a new stub into a learner's file.
 
     Args:
-        stub: the stub that the learner began with; None if it is not known.
+        stub: the stub that the learner began with; None if unknown.
         mine: the learner's file.
         new: the stub of the new course.
 
@@ -81,7 +81,7 @@ class _Merging:
         self.notes: list[str] = []
 
     def run(self) -> list[Piece]:
-        """Return the merged pieces in the learner's order, new ones after their neighbours."""
+        """Return the merged pieces in the learner's order, with new ones after their neighbours."""
         result: list[Piece] = []
         withdrawn: list[Piece] = []
         for piece in self.mine:
@@ -118,7 +118,7 @@ class _Merging:
         return Piece(mine.key, lead, mine.text, mine.node, mine.line)
 
     def _report(self, mine: Piece, stub: Piece | None, new: Piece) -> None:
-        """Note what the course changed about a piece that stays the learner's."""
+        """Note the course's changes to a piece that stays the learner's."""
         before = signature((stub or mine).node)
         after = signature(new.node)
         if after not in (before, signature(mine.node)):
@@ -129,23 +129,23 @@ class _Merging:
             self.notes.append(f"{mine.name} has another stub now; yours is kept")
 
     def _is_untouched(self, piece: Piece) -> bool:
-        """Whether the learner left a piece unchanged, so that it can be replaced."""
+        """Return whether the learner left a piece unchanged, so that it may be replaced."""
         if self.stub is None:
             return is_unwritten(piece.node)
         stub = self.stub.get(piece.key)
         return stub is not None and stub.plain == piece.plain
 
     def _is_as_it_came(self, piece: Piece) -> bool:
-        """Whether a piece and the comments above it are known to be unchanged."""
+        """Return whether a piece and the comments above it are known to be unchanged."""
         stub = self.stub.get(piece.key) if self.stub is not None else None
         return stub is not None and (stub.plain, stub.lead) == (piece.plain, piece.lead)
 
     def _was_removed(self, piece: Piece) -> bool:
-        """Whether the learner removed a nameless statement; removed names are added again."""
+        """Return whether the learner removed a nameless statement; a removed name comes back."""
         return piece.kind in ("other", "docstring") and bool(self.stub and piece.key in self.stub)
 
     def _insert(self, result: list[Piece], number: int) -> None:
-        """Insert a new piece after the one it follows in the new course, or before the next one."""
+        """Insert a new piece after the one it follows in the new course, or before the next."""
         places = {piece.key: place for place, piece in enumerate(result)}
         piece = self.new[number]
         for before in reversed(self.new[:number]):
@@ -159,7 +159,7 @@ class _Merging:
         result.append(piece)
 
     def _withdraw(self, result: list[Piece], piece: Piece) -> None:
-        """Remove an unchanged piece that left the course, unless other code uses it."""
+        """Remove an unchanged piece that the course dropped, unless other code uses it."""
         if piece.kind == "import":
             return  # the learner's code may use it
         others = [other for other in result if other is not piece]

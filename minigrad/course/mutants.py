@@ -1,9 +1,9 @@
-"""Mutants: wrong solutions that people really write. They prove that the checks can fail.
+"""Runs mutants, wrong solutions that people really write, to prove that the checks can fail.
 
 A mutant redefines one name of a lesson's solution. The exercise must fail, with the message meant
-for the mutant. Most are the wrong versions that stand beside an exercise's checks, which name them
-to learners (`spec.WrongVersion`). What is best told as a change of the solution, such as a line of
-a kernel or one method of a class, stands in `tests/mutants/mNN_slug.py`, a list `MUTANTS`.
+for the mutant. Most mutants are the wrong versions beside an exercise's checks, which name them to
+learners (`spec.WrongVersion`). Mutants that are best written as a change of the solution, such as a
+line of a kernel or one method of a class, are in `tests/mutants/mNN_slug.py`, a list `MUTANTS`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Mutant:
 
 
 def load_mutants(root: Path, stem: str) -> list[Mutant]:
-    """Return the mutants of a lesson: its wrong versions, and those of the repository at `root`."""
+    """Return a lesson's mutants: its wrong versions, and those in the repository at `root`."""
     beside = [
         Mutant(name, one.key, text_of(one.function, name))
         for name, exercise in load_lesson(stem).exercises.items()
@@ -51,9 +51,9 @@ def load_mutants(root: Path, stem: str) -> list[Mutant]:
 
 
 def text_of(function: Callable[..., Any], name: str) -> str:
-    """Return the text of a function under another name, below what it uses of its module.
+    """Return a function's text under another name, below the definitions that it uses.
 
-    A partial function becomes the text of its whole and a function that fills it in.
+    A partial becomes the text of its function and a `functools.partial` of that.
 
     >>> import textwrap
     >>> print(text_of(textwrap.fill, "fill").splitlines()[-1].strip())
@@ -63,7 +63,7 @@ def text_of(function: Callable[..., Any], name: str) -> str:
 
 
 def _texts(function: Callable[..., Any], name: str, seen: set[str]) -> list[str]:
-    """Return the definitions of what a function uses, each name once, then its own."""
+    """Return the definitions that a function uses, each name once, then its own."""
     if isinstance(function, partial):
         whole = function.func.__name__
         filled = f"{name} = functools.partial({whole}, **{function.keywords!r})"
@@ -88,7 +88,7 @@ def _texts(function: Callable[..., Any], name: str, seen: set[str]) -> list[str]
 
 
 def _needed(name: str, value: Any, seen: set[str]) -> list[str]:
-    """Return the text that defines a global name as a check's module has it."""
+    """Return the text that defines a global name as the check's module does."""
     if isinstance(value, ModuleType):
         return [f"import {value.__name__} as {name}"]
     if isinstance(value, FunctionType):
@@ -101,7 +101,7 @@ def grade_source(
 ) -> ExerciseResult:
     """Grade one exercise on a text instead of a file.
 
-    Raises GraderError where a check breaks, which a learner reads as an answer of another form.
+    Raises GraderError where a check breaks; a learner would read that the answer's form is wrong.
     """
     submission = Submission(Path(f"exercises/{stem}.py"), source)
     return sound(grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed))
@@ -118,7 +118,7 @@ def sound(result: ExerciseResult) -> ExerciseResult:
 def survives(
     server: Server, stem: str, exercise: str, source: str, seed: int, call_seconds: float = 2.0
 ) -> bool:
-    """Whether a wrong solution passes all checks; the first that fails ends it."""
+    """Return whether a wrong solution passes all checks; stop at the first that fails."""
     original = load_lesson(stem).exercises[exercise]
     limits = replace(original.limits, call_seconds=call_seconds)
     submission = Submission(Path(f"exercises/{stem}.py"), source)
@@ -137,6 +137,6 @@ def run_mutants(
 
 
 def message_key(result: ExerciseResult) -> str | None:
-    """Return the key of the first failure's message, None when nothing failed."""
+    """Return the key of the first failure's message, None if nothing failed."""
     failure = result.first_failure
     return failure.message.key if failure and failure.message else None

@@ -1,4 +1,4 @@
-"""What a lesson's notebook calls: `check` grades or tries, `needs` stops a cell, `load` imports."""
+"""Defines what notebooks call: `check` grades or tries, `needs` stops a cell, `load` imports."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from minigrad.grader.run import grade, new_seed
 from minigrad.grader.spec import Lesson
 from minigrad.parsing import tree_of
 
-INDEX = "index.ipynb"  # the page of all lessons, which `minigrad lab` writes
+INDEX = "index.ipynb"  # the page of all lessons; `minigrad lab` writes it
 
 explain_in_notebooks()
 
 
 def check(what: str | Callable, *, seed: int | None = None) -> Card:
-    """Check an exercise, and show how it went.
+    """Check an exercise, and show the result.
 
     Args:
         what: an exercise such as `"00.hello"`, or a lesson such as `"00"`: the *saved* file is
-            graded in a process of its own, as `pytest exercises` does it, and the points count.
-            Or a function: it runs in this process, where you see its prints and can debug it, for
-            no points.
+            graded in a process of its own, as by `pytest exercises`, and the points count. Or a
+            function: it runs in this process, where you see its prints and can debug it, for no
+            points.
         seed: the number that an earlier card showed, to get the same inputs again.
 
     Returns:
@@ -71,7 +71,7 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
 
 
 def links_after(lesson: Lesson) -> dict[str, str]:
-    """Return, by their texts, the links to the next notebook beside this one and to all lessons."""
+    """Return links to the next notebook beside this one and to all lessons, keyed by text."""
     links = {}
     stems = [one for one in known_stems() if one > lesson.stem and Path(f"{one}.ipynb").is_file()]
     for later in loadable(stems):
@@ -83,13 +83,13 @@ def links_after(lesson: Lesson) -> dict[str, str]:
 
 
 def needs(*ids: str) -> None:
-    """Raise if an exercise that a cell needs, such as `"00.slope"`, is not written yet.
+    """Raise an error if an exercise that a cell needs, such as `"00.slope"`, is not written yet.
 
-    Only an untouched stub counts as not written; whether code is right is for `check` to say.
+    Only an untouched stub counts as not written; `check` says whether code is right.
 
     Raises:
-        UnsolvedError: one line in a notebook, in place of a traceback.
-        CourseError: likewise, where Python cannot read the file.
+        UnsolvedError: a notebook shows it in one line, without a traceback.
+        CourseError: Python cannot read the file; shown in one line as well.
     """
     for exercise_id in ids:
         lesson, exercises = find_exercises(exercise_id)
@@ -100,9 +100,9 @@ def needs(*ids: str) -> None:
 
 
 def untouched(tree: ast.Module) -> set[str]:
-    """Return the names of the functions that do nothing but raise NotImplementedError.
+    """Return the names of the functions that only raise NotImplementedError.
 
-    A class is untouched as long as one of its methods is.
+    A class counts as untouched while one of its methods is.
     """
     names = set()
     for node in tree.body:
@@ -113,7 +113,7 @@ def untouched(tree: ast.Module) -> set[str]:
 
 
 def load(lesson: str) -> types.ModuleType:
-    """Return the learner's exercise file of a lesson as a module, read afresh at each call.
+    """Return a lesson's exercise file, the learner's, as a module; read it anew at each call.
 
     `mine = load("00")` gives `mine.central_difference` and the rest of `exercises/00_start.py`.
 

@@ -1,4 +1,4 @@
-"""A notebook kernel that runs this Python, and a client that misses none of its messages."""
+"""Starts a notebook kernel of this Python, with a client that misses none of its messages."""
 
 import sys
 import time
@@ -12,19 +12,19 @@ from jupyter_client.manager import AsyncKernelManager
 from traitlets import Type
 
 COMMAND = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-SOCKET_PATH = 90  # characters; systems take 103 to 107, and a kernel adds "-ipc-" and a number
+SOCKET_PATH = 90  # characters; systems allow 103 to 107, and a kernel adds "-ipc-" and a number
 LOOK_SECONDS = 1.0
 
 
 class Channel(AsyncZMQSocketChannel):
-    """Looks for messages once a second.
+    """Polls for messages once a second.
 
-    ZeroMQ tells the event loop of a message only once. A busy machine sometimes misses that, and
-    the message would lie there until the time is up.
+    ZeroMQ tells the event loop of a message only once. On a busy machine that is sometimes missed,
+    and the message would wait until the timeout.
     """
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
-        """Return the next message; raise queue.Empty after `timeout` seconds, None: never."""
+        """Return the next message; raise queue.Empty after `timeout` seconds (None: never)."""
         end = float("inf") if timeout is None else time.monotonic() + timeout
         while True:
             left = max(0.0, end - time.monotonic())
@@ -36,17 +36,17 @@ class Channel(AsyncZMQSocketChannel):
 
 
 class Client(AsyncKernelClient):
-    """The notebook's side of the messages."""
+    """The notebook's side of the connection."""
 
     shell_channel_class = Type(Channel)
     iopub_channel_class = Type(Channel)
 
 
 class Manager(AsyncKernelManager):
-    """Starts this Python instead of one that an installed kernel description names.
+    """Starts this Python, not the one that an installed kernel description names.
 
     Attributes:
-        folder: an empty one for the kernel's files. A subclass sets it; the caller removes it.
+        folder: an empty folder for the kernel's files. A subclass sets it; the caller removes it.
     """
 
     folder = ""
@@ -61,9 +61,9 @@ class Manager(AsyncKernelManager):
 
 
 def connection(folder: str) -> dict[str, str]:
-    """Return how to talk to a kernel: by sockets in a folder of its own if the system can.
+    """Return how to connect to a kernel: by sockets in a folder of its own if the system can.
 
-    Ports are chosen before the kernel takes them. Another process can take one in between; then the
+    Ports would be chosen before the kernel opens them. If another process takes one in between, the
     kernel does not start, or its answers never arrive.
     """
     path = f"{folder}/kernel.json"

@@ -138,12 +138,12 @@ class Op:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether an entry of its output depends only on the same entry of its inputs."""
+        """Return whether an entry of its output depends only on the same entry of its inputs."""
         return self.name in ELEMENTWISE
 
     @property
     def is_sum(self) -> bool:
-        """Whether it adds up entries, which can come in any order."""
+        """Return whether it adds up entries, which can come in any order."""
         return self.name in SUMS
 
     def __str__(self) -> str:

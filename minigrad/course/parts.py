@@ -1,11 +1,11 @@
-"""Runs the engine on its own parts, or on the learner's where they have passed.
+"""Runs the engine with its own parts, or with the learner's that have passed.
 
     with course.engine():
         train()
 
-`MINIGRAD_USE=mine` (or `engine("mine")`) plugs in every function whose last check passed on its
-present code; `MINIGRAD_USE=reference`, the default, plugs in nothing. So a mistake in one lesson
-never blocks a later one.
+`MINIGRAD_USE=mine` (or `engine("mine")`) plugs in every function that passed its last check and has
+not changed since; `MINIGRAD_USE=reference`, the default, plugs in nothing. So a mistake in one
+lesson never blocks a later one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MOMENTS = ("first_moment", "second_moment")
 
 
 def as_update(step: Callable) -> Callable:
-    """Return lesson 09's `adam_step` or `adamw_step` as `mg.use(update=...)` calls it.
+    """Adapt lesson 09's `adam_step` or `adamw_step` to `mg.use(update=...)`.
 
-    Lesson 09's functions return a new parameter and a new state. The seam passes copies to be
-    written to, with the number of this step in state['step'].
+    Lesson 09's functions return a new parameter and a new state. The seam passes copies to write
+    to, with the number of this step in state['step'].
     """
 
     @wraps(step)
@@ -61,7 +61,7 @@ def as_update(step: Callable) -> Callable:
     return update
 
 
-# For each exercise, how `use` takes its function: use(name=f), or use(name={key: f}).
+# For each exercise the argument of `use` for its function: use(name=f) or use(name={key: f}).
 PARTS: dict[str, tuple[str, str | None]] = {
     "01.mul_backward": ("gradients", "mul"),
     "01.tanh_backward": ("gradients", "tanh"),
@@ -77,7 +77,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "09.adamw_step": ("update", "AdamW"),
     "13.k_softmax_row": ("kernels", "softmax"),
 }
-# For exercises whose signature is not that of their seam.
+# Adapters for exercises whose signature differs from their seam's.
 ADAPTERS = {
     "09.adam_step": as_update,
     "09.adamw_step": as_update,
@@ -87,13 +87,13 @@ ADAPTERS = {
 
 @contextmanager
 def engine(which: str | None = None) -> Iterator[list[str]]:
-    """Run the block on the reference or on the learner's own parts.
+    """Run the block with the reference or the learner's own parts.
 
     Args:
-        which: 'mine' or 'reference'; None reads the variable MINIGRAD_USE.
+        which: 'mine' or 'reference'; None reads the environment variable MINIGRAD_USE.
 
     Yields:
-        The ids of the exercises that are plugged in; all other parts are the reference's.
+        The ids of the plugged-in exercises; all other parts are the reference's.
 
     Raises:
         CourseError: `which` is neither, or there is no course here.
@@ -107,7 +107,7 @@ def engine(which: str | None = None) -> Iterator[list[str]]:
 
 
 def passed_parts() -> list[str]:
-    """Return the exercises of PARTS that pass on the present code."""
+    """Return the exercises of PARTS that passed with their present code."""
     folder = find_folder()
     grade_again(folder, sorted({find_stem(exercise_id[:2]) for exercise_id in PARTS}))
     remembered = progress.load(folder.state)["exercises"]
@@ -125,7 +125,7 @@ def passed_parts() -> list[str]:
 
 
 def replacements(ids: list[str]) -> dict[str, Any]:
-    """Return the arguments of `use` for these exercises, with their functions loaded by path."""
+    """Return the arguments of `use` for these exercises; load their functions by path."""
     modules = {number: load(number) for number in {exercise_id[:2] for exercise_id in ids}}
     taken: dict[str, Any] = {}
     for exercise_id in ids:

@@ -2,8 +2,8 @@
 
 A cell starts with a line `# %%` (code) or `# %% [markdown]`; the rest of this line, such as
 `tags=["exercise"]`, becomes the cell's metadata. Markdown lines are commented out with `# `. A
-cell's id is a hash of the file's name, the cell's number and its text, so that it stays the same
-from build to build.
+cell's id is a hash of the file's name, the cell's number and its text, so it stays the same from
+build to build.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cell:
 
 
 def parse(text: str, name: str = "a lesson") -> list[Cell]:
-    """Return the cells of a py:percent text. Text before the first mark is dropped."""
+    """Return the cells of a py:percent text; drop the text before the first mark."""
     cells: list[Cell] = []
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Drawings for the lessons, on matplotlib axes; their code would be a distraction there."""
+"""Draws pictures for the lessons on matplotlib axes; their code would be a distraction there."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def draw_chain(
 ) -> None:
     """Draw a chain of operations after `step` steps of its forward and backward pass.
 
-    Of n operations there are n + 1 values, which appear in steps 1 to n, and n + 1 gradients,
-    which appear from the right in steps n + 1 to 2 * n + 1.
+    n operations have n + 1 values, which appear in steps 1 to n, and n + 1 gradients, which appear
+    from the right in steps n + 1 to 2 * n + 1.
     """
     n = len(names)
     for i, name in enumerate(names):
@@ -52,7 +52,7 @@ def draw_chain(
 def draw_losses(
     theirs: Mapping[str, Sequence[float]], mine: Mapping[str, Sequence[float]], *, title: str
 ) -> None:
-    """Show the losses of trainings, by their names: those of `mine` lie thin upon the others."""
+    """Plot the losses of trainings by name, those of `mine` as thin lines on top."""
     import matplotlib.pyplot as plt
 
     _, axis = plt.subplots(figsize=(8, 3.8), layout="constrained")

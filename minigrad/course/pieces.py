@@ -1,4 +1,4 @@
-"""A Python file as pieces: one per top-level statement, with the comments above it."""
+"""Splits a Python file into pieces: one per top-level statement, with the comments above it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minigrad.parsing import tree_of
 
 @dataclass(frozen=True)
 class Piece:
-    """One statement: its name (or, without one, its text), the lines above it, and its own.
+    """One statement: its name (or else its text), the lines above it, and its own lines.
 
     `key` identifies the piece in other versions of the file: its kind, its name or text, and a
     number that tells a second definition of a name from the first.
@@ -30,7 +30,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name that messages use."""
         return self.key[1] if self.kind == "named" else self.text.strip().partition("\n")[0]
 
     @property
@@ -54,11 +54,11 @@ def split(text: str) -> tuple[list[Piece], tuple[str, ...]]:
     lines = text.split("\n")
     pieces: list[Piece] = []
     seen: dict[tuple[str, str], int] = {}
-    done = 0  # lines that belong to a piece already
+    done = 0  # the number of lines that already belong to a piece
     for node in tree.body:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
         last = _with_indented_comments(lines, node.end_lineno or node.lineno)
-        if first < done:  # a second statement on the line of the one before
+        if first < done:  # a second statement on the previous one's line
             before = pieces.pop()
             body = "\n".join([*before.text.split("\n"), *lines[done:last]])
             key = _numbered(seen, ("other", body.strip()))
@@ -72,7 +72,7 @@ def split(text: str) -> tuple[list[Piece], tuple[str, ...]]:
 
 
 def join(pieces: list[Piece], tail: tuple[str, ...]) -> str:
-    """Return the file that these pieces make."""
+    """Return the text of the file that these pieces form."""
     lines = [line for piece in pieces for line in (*piece.lead, piece.text)]
     return "\n".join([*lines, *tail]).rstrip("\n") + "\n"
 
@@ -89,7 +89,7 @@ def signature(node: ast.stmt) -> str:
 
 
 def is_unwritten(node: ast.stmt) -> bool:
-    """Whether a function, or each method of a class, only raises NotImplementedError."""
+    """Return whether a function, or each method of a class, only raises NotImplementedError."""
     if isinstance(node, ast.ClassDef):
         methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
         return bool(methods) and all(map(is_unwritten, methods))
@@ -122,7 +122,7 @@ def _identity(node: ast.stmt, body: str, *, is_first: bool) -> tuple[str, str]:
 def _text(node: ast.AST) -> str:
     try:
         return ast.unparse(node)
-    except RecursionError:  # a sum of a thousand terms, as a default
+    except RecursionError:  # a default that is a sum of a thousand terms
         return "…"
 
 
@@ -132,7 +132,7 @@ def _numbered(seen: dict[tuple[str, str], int], identity: tuple[str, str]) -> tu
 
 
 def _with_indented_comments(lines: list[str], last: int) -> int:
-    """Return the line up to which indented comments below a statement still belong to it."""
+    """Return the last line of a statement, with the indented comments below it."""
     end = last
     for number in range(last, len(lines)):
         line = lines[number]

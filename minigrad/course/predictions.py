@@ -1,7 +1,7 @@
-"""Predictions: predict, measure, look at the difference. They are recorded, never graded.
+"""Asks for predictions: predict, measure, look at the difference. Records them, never grades.
 
-In a notebook one answers by a button or in a field (`asking.py`). The measured answer stays hidden
-until then, so that *Run All Cells* spoils nothing.
+In a notebook the learner answers by a button or in a field (`asking.py`). Until then the measured
+answer stays hidden, so that *Run All Cells* spoils nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minigrad.grader.folder import CourseError, find_folder
 
 
 class Prediction:
-    """A prediction that waits for the measurement; `predict` makes it, `reveal` compares."""
+    """A prediction that waits for its measurement; `predict` makes it, `reveal` compares."""
 
     def __init__(self, name: str, question: str, said: Any, choices: Sequence[Any] = ()) -> None:
         self.name = name
@@ -29,10 +29,10 @@ class Prediction:
         self.right: bool | None = None
         self._verdict = ""
         self._factor = 3.0
-        self._shown: list[Any] = []  # where notebooks show it: each place follows every change
+        self._shown: list[Any] = []  # the displays in notebooks: every change updates each
 
     def reveal(self, measured: Any, *, factor: float = 3.0) -> Prediction:
-        """Compare with the measurement. Numbers are right within `factor`, texts if equal."""
+        """Compare with the measurement: a number is right within `factor`, a text if equal."""
         self.measured, self._factor = measured, factor
         self._settle()
         return self
@@ -47,7 +47,7 @@ class Prediction:
         self._settle()
 
     def _settle(self) -> None:
-        """Judge, remember and show what is known by now."""
+        """Judge, save and show the prediction, as far as is known."""
         if self.said is not ... and self.measured is not None:
             self.right, self._verdict = _judge(self.said, self.measured, self._factor)
         if self.said is not ...:
@@ -56,7 +56,7 @@ class Prediction:
             place.update(self._bundle(), raw=True)
 
     def _lines(self) -> list[str]:
-        """Return what is said below the question."""
+        """Return the lines below the question."""
         measured = f"Measured: {_show(self.measured)}."
         if self.right is not None:
             return [f"You said {_show(self.said)}. {measured} {self._verdict}"]
@@ -72,7 +72,7 @@ class Prediction:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Show it to those who read without a kernel: an answer that nobody predicted is folded."""
+        """Return HTML for reading without a kernel; fold a measurement that nobody predicted."""
         lines = [escape(line) for line in self._lines()]
         if self.said is ... and self.measured is not None:
             lines[-1] = f"<details><summary>the answer</summary>{lines[-1]}</details>"
@@ -95,7 +95,7 @@ class Prediction:
         self._shown.append(display(self._bundle(), raw=True, display_id=True))
 
     def _bundle(self, note: str = "") -> dict[str, Any]:
-        """Return the formats in which a notebook gets it; `note` is why an answer was refused."""
+        """Return the display formats for a notebook; `note` says why an answer was refused."""
         data = {"text/plain": repr(self), "text/html": self._repr_html_()}
         if self.right is not None:
             return data
@@ -118,14 +118,14 @@ def predict(
 ) -> Prediction:
     """Ask for a prediction before the measurement.
 
-    In a notebook the answer is a click or a number in a field; it is remembered there. In a script
-    it is the third argument.
+    In a notebook the answer is a click or a number in a field, and is remembered. In a script it is
+    the third argument.
 
     Args:
         name: such as `"00.best_eps"`; it begins with the lesson.
         question: one sentence.
         said: the prediction, a number or one of the choices; `...` if none was made yet.
-        choices: the possible answers; without, the answer is a number.
+        choices: the possible answers; if empty, the answer is a number.
 
     Raises:
         CourseError: `said` is neither.
@@ -138,7 +138,7 @@ def predict(
 
 
 def _chosen(said: Any, choices: Sequence[Any]) -> Any:
-    """Return a prediction as it can be compared; raise CourseError if it cannot."""
+    """Return a prediction in a comparable form; raise CourseError if it has none."""
     if not choices:
         return _checked(said)
     for choice in choices:
@@ -148,7 +148,7 @@ def _chosen(said: Any, choices: Sequence[Any]) -> Any:
 
 
 def _remembered(name: str, question: str, choices: Sequence[Any]) -> Any:
-    """Return what was said to this question earlier, `...` if nothing that still fits."""
+    """Return the earlier answer to this question, `...` if none still fits."""
     try:
         entry = progress.load(find_folder().state)["predictions"].get(name, {})
         return _chosen(entry["said"], choices) if entry.get("question") == question else ...
@@ -173,7 +173,7 @@ def _checked(said: Any) -> Any:
 
 
 def summary(lesson: str = "") -> str:
-    """Return how many predictions were right, and those that were wrong."""
+    """Return how many predictions were right, and list the wrong ones."""
     try:
         entries = progress.load(find_folder().state)["predictions"]
     except CourseError:
@@ -220,4 +220,4 @@ def _remember(prediction: Prediction) -> None:
     try:
         progress.update(find_folder().state, change)
     except (CourseError, OSError):
-        return  # outside a course, or in a read-only one, a prediction is only shown
+        return  # outside a course or in a read-only one, a prediction is shown but not saved

@@ -28,10 +28,10 @@ from minigrad.course.stubs import cut
 from minigrad.grader.folder import find_stem, known_stems, load_lesson
 from minigrad.grader.launcher import GraderError, Server, shared_server
 
-MISSED = "(survived)"  # no message has this key
+MISSED = "(survived)"  # a key that no message has
 SEED = 11
 PROOFS = ("mistakes", "mechanical")
-MANY = 6  # mechanical mutants that a process takes at once
+MANY = 6  # mechanical mutants per task of a process
 
 
 def solution_of(root: Path, stem: str) -> str:
@@ -41,7 +41,7 @@ def solution_of(root: Path, stem: str) -> str:
 
 def asked_for(names: list[str]) -> dict[str, list[str]]:
     """Return {stem: its exercises} for names such as 04 and 04.unbroadcast, or for all."""
-    found: dict[str, list[str]] = {}
+    chosen: dict[str, list[str]] = {}
     for name in names or known_stems():
         lesson, _, exercise = name.partition(".")
         stem = find_stem(lesson)
@@ -51,17 +51,17 @@ def asked_for(names: list[str]) -> dict[str, list[str]]:
                 f"Lesson {lesson} has no exercise {exercise!r}; it has {', '.join(known)}. "
                 "Does the __init__.py of the lesson's package import it?"
             )
-        found[stem] = [*found.get(stem, []), *([exercise] if exercise else known)]
-    return found
+        chosen[stem] = [*chosen.get(stem, []), *([exercise] if exercise else known)]
+    return chosen
 
 
 # ---- mistakes that people make --------------------------------------------------------------
 
 
 def verdicts(server: Server, root: Path, stem: str, name: str, seed: int) -> Iterator[list[str]]:
-    """Yield [exercise, key of the message, what is wrong] for each mistake; wrong ones alone else.
+    """Yield [exercise, key of the message, what is wrong] for each mistake.
 
-    The stub and the solution are told only if they are graded wrong.
+    Yield the stub and the solution only if they are graded wrong.
     """
     label, solution = f"{stem[:2]}.{name}", solution_of(root, stem)
     if grade_source(server, stem, name, cut(solution, f"solutions/{stem}.py"), seed).points:
@@ -98,22 +98,22 @@ def table_of_mistakes(rows: list[list[str]], n_seeds: int) -> tuple[list[str], l
 
 
 def made(root: Path, stem: str, names: list[str]) -> list[Broken]:
-    """Return the mechanical mutants of some of a lesson's exercises.
+    """Return the mechanical mutants of these exercises of a lesson.
 
-    They are made of all: what stands before an exercise is its own, unless it is another one.
+    Makes those of all exercises, since a helper belongs to the exercise that follows it.
     """
     every = broken(solution_of(root, stem), list(load_lesson(stem).exercises))
     return [one for one in every if one.exercise in names]
 
 
 def equivalents(root: Path) -> dict[tuple[str, str], str]:
-    """Return the reason for each (exercise, change) that breaks nothing that is promised."""
+    """Return the reason for each (exercise, change) that breaks no promise."""
     text = (root / "tests" / "mutants" / "equivalent.toml").read_text(encoding="utf-8")
     return {
         (name, change): reason
         for name, reasons in tomllib.loads(text).items()
-        for reason, found in reasons.items()
-        for change in found
+        for reason, listed in reasons.items()
+        for change in listed
     }
 
 
@@ -140,8 +140,8 @@ def table_of_mechanical(rows: list[list[str]]) -> tuple[list[str], list[str]]:
     for name, _, _, verdict in rows:
         counts.setdefault(name, Counter())[verdict] += 1
     table = ["| exercise | mutants | killed | equivalent |", "|---|---:|---:|---:|"]
-    for name, found in counts.items():
-        entries = (name, found.total(), found["killed"], found["equivalent"])
+    for name, count in counts.items():
+        entries = (name, count.total(), count["killed"], count["equivalent"])
         table.append("| " + " | ".join(map(str, entries)) + " |")
     total = sum(counts.values(), Counter())
     sums = (total.total(), total["killed"], total["equivalent"])
@@ -151,7 +151,7 @@ def table_of_mechanical(rows: list[list[str]]) -> tuple[list[str], list[str]]:
 
 
 def page(root: Path, table: list[str]) -> str:
-    """Return the page of mechanical mutants: the table, and each reason."""
+    """Return the page of mechanical mutants: the table and all reasons."""
     head = (
         "# Mechanical mutants\n\n"
         "Each solution was broken at one place after another (`minigrad/course/mechanical.py`),\n"
@@ -163,7 +163,7 @@ def page(root: Path, table: list[str]) -> str:
     for (name, change), reason in equivalents(root).items():
         reasons.setdefault((name, reason), []).append(f"`{change}`")
     listed = [
-        f"- **{name}**: {reason} {'; '.join(found)}" for (name, reason), found in reasons.items()
+        f"- **{name}**: {reason} {'; '.join(some)}" for (name, reason), some in reasons.items()
     ]
     return "\n".join([head, *table, "", "## Equivalent, and why", "", *listed]) + "\n"
 
@@ -172,24 +172,24 @@ def page(root: Path, table: list[str]) -> str:
 
 
 def begin() -> None:
-    """Have a process of the pool close its server: handlers of `atexit` do not run there."""
+    """Make a pool's process close its server at its end: `atexit` handlers do not run there."""
     multiprocessing.util.Finalize(None, shared_server().close, exitpriority=0)
 
 
 def by_mistakes(root: Path, work: tuple[str, str, int]) -> list[list[str]]:
-    """Return the verdicts of an exercise and a seed."""
+    """Return the verdicts for an exercise with a seed."""
     return list(verdicts(shared_server(), root, *work))
 
 
 def by_mutants(root: Path, work: tuple[str, list[Broken]]) -> list[list[str]]:
-    """Return the verdicts of some mechanical mutants of a lesson."""
+    """Return the verdicts on some of a lesson's mechanical mutants."""
     return list(survivors(shared_server(), root, *work))
 
 
 def side_by_side(
     pool: ProcessPoolExecutor, do: Callable[[Path, Any], list[list[str]]], root: Path, works: list
 ) -> list[list[str]]:
-    """Return the rows of all works in their order."""
+    """Return the rows of all works, in their order."""
     return [row for rows in pool.map(functools.partial(do, root), works) for row in rows]
 
 

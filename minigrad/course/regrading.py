@@ -1,8 +1,8 @@
 """Looks at the exercise files a few times a second, and grades what was saved.
 
-Only the exercises that a save affects are graded (`affected.py`). A file is read once it has
-stopped changing, so an editor may take its time to write it. `minigrad watch` prints what is found
-here, and `watch("04")` in a lesson shows it as a card.
+Grades only the exercises that a save affects (`affected.py`). Reads a file once it has stopped
+changing, so an editor may take its time to write it. `minigrad watch` prints the results, and
+`watch("04")` in a lesson shows them as a card.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from minigrad.grader.run import Submission, grade
 from minigrad.grader.spec import Exercise
 
 POLL_SECONDS = 0.25
-SETTLE_SECONDS = 0.05  # a file that has not changed for so long is taken as written
-PATIENCE_SECONDS = 0.3  # the same for a file that is empty or cannot be parsed (yet)
+SETTLE_SECONDS = 0.05  # a file that has not changed for this long counts as written
+PATIENCE_SECONDS = 0.3  # the same for a file that is empty or cannot be parsed yet
 
 Signature = tuple[int, int, int]
 
 
 class Watch:
-    """The files as they were last seen, and the exercises of each that were graded last."""
+    """Remembers the files as last seen, and the exercises of each that were graded last."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Watch:
         self.graded_last: dict[Path, list[str]] = {}
 
     def step(self) -> Iterator[str | Result]:
-        """Look once; yield what happened to the files since, and a result for each exercise."""
+        """Look once; yield news about the files, and a result for each exercise."""
         for path in self.files:
             now = signature_of(path)
             if now is None and self.signatures[path] is not None:
@@ -64,7 +64,7 @@ class Watch:
                 yield from self._grade(path)
 
     def _grade(self, path: Path) -> Iterator[str | Result]:
-        """Grade what a save of one file affects."""
+        """Grade the exercises that a save of one file affects."""
         before, now = self.texts[path], read(path)
         if now is None:
             return
@@ -82,7 +82,7 @@ class Watch:
             return
         chosen = affected(names, before, now, stub) or self.graded_last.get(path) or names[:1]
         is_whole = parse(now) is not None
-        if is_whole:  # else the next save is compared with the last whole one
+        if is_whole:  # else the next save is compared with the last one that was whole
             self.texts[path] = now
             self.graded_last[path] = chosen
         for name in chosen:
@@ -105,7 +105,7 @@ def signature_of(path: Path) -> Signature | None:
 
 
 def settled(path: Path) -> Signature | None:
-    """Wait until a file has stopped changing; return its signature."""
+    """Wait until a file stops changing; return its signature."""
     signature, since = signature_of(path), time.monotonic()
     deadline = since + 10 * PATIENCE_SECONDS
     while time.monotonic() < deadline:

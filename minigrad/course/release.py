@@ -1,4 +1,4 @@
-"""The files of a class repository: some lessons, ready to run, without solutions or mutants."""
+"""Makes a class repository's files: some lessons, ready to run, without solutions or mutants."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minigrad.course.source import ADVICE, PACKAGE, Source
 from minigrad.grader.folder import CourseError, load_lesson
 
 COPIED = ("start.py", "constraints.txt", "LICENSE", "LICENSE-lessons", "NOTICE", ".gitattributes")
-# These make the course, and need the solutions.
+# These build the course, and need the solutions.
 LEFT_OUT = {"course/build.py", "course/prove.py", "course/mutants.py", "course/mechanical.py"}
-# The use of one exercise, such as "01.chain", or of all of a lesson: load("01").
+# A use of one exercise, such as "01.chain", or of a whole lesson: load("01").
 USED = re.compile(r'"(\d\d)\.[a-z]\w+"|\bload\("(\d\d)"\)', re.IGNORECASE)
 IGNORED = """\
 .venv/
@@ -73,10 +73,10 @@ jobs:
 
 
 def release_files(project: Path, source: Source, stems: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield each file of a class repository, as its path and its content.
+    """Yield the path and content of each file of a class repository.
 
     Args:
-        project: a checkout of minigrad, from which `start.py` and the like are taken.
+        project: a checkout of minigrad, which has `start.py` and the like.
         source: the course.
         stems: the lessons.
     """
@@ -97,12 +97,12 @@ def release_files(project: Path, source: Source, stems: list[str]) -> Iterator[t
             (f"lessons/{stem}.ipynb", notebooks[stem]),
         ):
             yield name, text.encode()
-            yield f"minigrad/course/files/{name}", text.encode()  # what `reset` brings back
+            yield f"minigrad/course/files/{name}", text.encode()  # for `reset`
     yield from package_files(stems)
 
 
 def package_files(stems: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the package's files without the checks of other lessons."""
+    """Yield the package's files without other lessons' checks."""
     for path in sorted(PACKAGE.rglob("*")):
         name = path.relative_to(PACKAGE).as_posix()
         lesson = re.match(r"course/l(\d\d_\w+)/", name)
@@ -118,7 +118,7 @@ def package_files(stems: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def readme(stems: list[str]) -> str:
-    """Return the README for students, with a table made from the lessons."""
+    """Return the README for students, with a table of the lessons."""
     rows = []
     for stem in stems:
         lesson = load_lesson(stem)
@@ -135,7 +135,7 @@ def readme(stems: list[str]) -> str:
 
 
 def project_file(project: Path) -> str:
-    """Return the pyproject.toml of a class repository: ours, without the tools that develop it."""
+    """Return the pyproject.toml of a class repository: ours without the development tools."""
     ours = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
     about = ours["project"]
     kept = ("name", "version", "description", "requires-python", "license", "license-files")
@@ -154,12 +154,12 @@ def project_file(project: Path) -> str:
 
 
 def _assignments(table: dict) -> list[str]:
-    """Return a table of strings and lists of strings as TOML, which writes these as JSON does."""
+    """Return a table of strings and lists of strings as TOML, which writes them like JSON."""
     return [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
 
 
 def missing_needs(source: Source, stems: list[str]) -> list[str]:
-    """Return a line for each use of a lesson that is left out."""
+    """Return a line for each use of a lesson that the release lacks."""
     lines = []
     notebooks = source.notebooks()
     given = {stem[:2] for stem in stems}

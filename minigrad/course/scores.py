@@ -1,4 +1,4 @@
-"""How far a learner is: what each exercise earned.
+"""Reports how far a learner is: what each exercise earned.
 
 An exercise keeps its points when the code around it changes; `up_to_date` grades it again first.
 """
@@ -36,10 +36,10 @@ class Standing:
     """How one exercise stands.
 
     Attributes:
-        entry: what was remembered of it.
+        entry: its saved progress.
         is_there: whether its file can be read.
-        is_current: whether its code is as it was graded.
-        ran_the_engine: whether the learner's own has run in the engine.
+        is_current: whether its code is the code that was graded.
+        ran_the_engine: whether the learner's function ran in the engine.
     """
 
     exercise: Exercise
@@ -50,32 +50,32 @@ class Standing:
 
     @property
     def is_checked(self) -> bool:
-        """Whether it was graded at all."""
+        """Return whether it was graded at all."""
         return "points" in self.entry
 
     @property
     def points(self) -> int:
-        """What it earned when it was graded last, 0 without a file."""
+        """The points of its last grading, 0 without a file."""
         return self.entry.get("points", 0) if self.is_there else 0
 
     @property
     def is_solved(self) -> bool:
-        """Whether every check passed."""
+        """Return whether every check passed."""
         return self.points == self.exercise.points
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a part that can run in the engine."""
+        """Return whether it is a part that can run in the engine."""
         return self.ran_the_engine or self.exercise.id in PARTS
 
     @property
     def is_lit(self) -> bool:
-        """Whether it is solved and ran in the engine."""
+        """Return whether it is solved and ran in the engine."""
         return self.ran_the_engine and self.is_solved
 
 
 def up_to_date(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
-    """Yield what `standings` does, after grading what may have lost or gained its points."""
+    """Yield what `standings` yields, after grading exercises whose points are in doubt."""
     grade_again(folder, known_stems())
     yield from standings(folder)
 
@@ -85,27 +85,27 @@ def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
     remembered = progress.load(folder.state)
     for lesson in loadable(known_stems()):
         submission = submission_of(folder, lesson.stem)
-        found = []
+        exercises = []
         for exercise in lesson.exercises.values():
             entry = remembered["exercises"].get(exercise.id, {})
             now = submission.fingerprint(exercise) if submission and entry else None
             current = progress.is_current(entry, now)
             lit = exercise.id in remembered["engine"]
-            found.append(Standing(exercise, entry, submission is not None, current, lit))
-        yield lesson, found
+            exercises.append(Standing(exercise, entry, submission is not None, current, lit))
+        yield lesson, exercises
 
 
 def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
-    """Return the next exercise that is not solved, None if all are.
+    """Return the next unsolved exercise, None if all are solved.
 
-    Without a stem the search begins at the lesson that was graded last, goes on to the end of the
-    course, and then from its beginning.
+    Without a stem, search from the lesson that was graded last to the course's end, and then from
+    its beginning.
     """
     lessons = [one for one in standings(folder) if stem is None or one[0].stem == stem]
-    graded = [max(one.entry.get("when", "") for one in found) for _, found in lessons]
+    graded = [max(one.entry.get("when", "") for one in some) for _, some in lessons]
     begin = graded.index(max(graded)) if graded else 0
-    for lesson, found in lessons[begin:] + lessons[:begin]:
-        for standing in found:
+    for lesson, some in lessons[begin:] + lessons[:begin]:
+        for standing in some:
             if not standing.is_solved:
                 return lesson, standing
     return None

@@ -1,4 +1,4 @@
-"""A picture with a slider, and stills for those who read without a kernel."""
+"""Shows a picture with a slider, and stills for those who read without a kernel."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def scrub(
         values: the slider's values, in order.
         label: the slider's label.
         show: the values of the stills.
-        columns: how many stills there are in a row.
-        width: of one still, in inches; a row should be at most 10 wide, since JupyterLab shrinks
-            wider pictures, with the text in them.
-        height: of one still, in inches.
+        columns: the number of stills in a row.
+        width: the width of a still in inches; a row should be at most 10 wide, since JupyterLab
+            shrinks wider pictures, text included.
+        height: the height of a still in inches.
 
     Returns:
-        The slider with its picture; None where ipywidgets is not installed.
+        The slider with its picture; None if ipywidgets is not installed.
     """
     import matplotlib.pyplot as plt
 
@@ -37,7 +37,7 @@ def scrub(
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), squeeze=False
     )
-    # With less padding a title touches the label of the row above.
+    # With less padding, a title would touch the label of the row above.
     figure.set_layout_engine("constrained", h_pad=0.1)
     for axis, value in zip(axes.ravel(), show, strict=True):
         draw(axis, value)

@@ -1,4 +1,4 @@
-"""The engine's graph as plain nodes, and the learners' functions that walk it."""
+"""Converts the engine's graph to plain nodes, for the learners' functions that walk it."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from minigrad.tape.order import cycle_error, searched
 
 
 class PlainGraph:
-    """A graph as plain nodes: leaves have op='leaf', inputs that need no gradient are None."""
+    """A graph of plain nodes: leaves have op='leaf', inputs that need no gradient are None."""
 
     def __init__(self, roots):
         self.plain, self.engine, self.leaves = {}, {}, {}
@@ -25,7 +25,7 @@ class PlainGraph:
         self.roots = [self.plain[r] for r in roots]
         if len(self.roots) == 1:
             self.root = self.roots[0]
-        else:  # one root for all, as learners' functions take one
+        else:  # one root above all, since learners' functions take one
             self.root = objects.Node("outputs", tuple(self.roots))
 
     def _add(self, node):
@@ -41,7 +41,7 @@ class PlainGraph:
         return self.leaves[edge]
 
     def all_nodes(self):
-        """Every plain node, leaves and the root included."""
+        """Return every plain node, leaves and the root included."""
         extra = [] if len(self.roots) == 1 else [self.root]
         return [*self.plain.values(), *self.leaves.values(), *extra]
 
@@ -86,17 +86,17 @@ class FindCycle(Adapter):
 
     def __call__(self, roots):
         graph = PlainGraph(roots)
-        found = self.part(graph.root)
+        cycle = self.part(graph.root)
         _, truth = searched(roots)
-        if found is None:
+        if cycle is None:
             if truth is not None:
                 self.part.refuse(
                     "the cycle of this graph", "None", f"it has one through {truth[0].op}"
                 )
             return
-        if not isinstance(found, (list, tuple)) or len(found) < 2 or found[0] is not found[-1]:
-            self.part.refuse("None, or a list of nodes that ends where it begins", f"{found!r:.80}")
-        for a, b in itertools.pairwise(found):
+        if not isinstance(cycle, (list, tuple)) or len(cycle) < 2 or cycle[0] is not cycle[-1]:
+            self.part.refuse("None, or a list of nodes that ends where it begins", f"{cycle!r:.80}")
+        for a, b in itertools.pairwise(cycle):
             if not any(i is b for i in getattr(a, "inputs", ())):
                 self.part.refuse("a path along inputs", f"{a!r:.60} does not have {b!r:.60}")
-        raise cycle_error([graph.engine[id(n)] for n in found])
+        raise cycle_error([graph.engine[id(n)] for n in cycle])

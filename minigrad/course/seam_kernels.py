@@ -10,14 +10,14 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import SeamError
 from minigrad.tape.variable import Variable
 
-THREADS = 128  # of a block
-# For each kernel that `mg.use(kernels={...})` takes, the operation that it replaces.
+THREADS = 128  # per block
+# The operation that each kernel of `mg.use(kernels={...})` replaces.
 KERNELS = {"softmax": "softmax_row"}
 DEVICES = ("simt", "cuda")
 
 
 class OnGpus:
-    """A kernel that leaves other devices and dtypes to the engine instead of raising."""
+    """Wraps a kernel that leaves other devices and dtypes to the engine instead of raising."""
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -33,11 +33,11 @@ class RowKernels:
     def __init__(self, parts: dict[str, Part], lenient: frozenset):
         self.parts = {KERNELS[name]: (name, part) for name, part in parts.items()}
         self.kernels = {op: Kernel(part.function) for op, (_, part) in self.parts.items()}
-        self.lenient = lenient  # names of kernels that leave the rest to the engine
+        self.lenient = lenient  # names of the kernels that leave other cases to the engine
         self.launches: Counter = Counter()
 
     def __call__(self, op, operands):
-        """The output Array of an operation along rows, None if the engine is to compute it."""
+        """Return the output Array of an operation along rows, None to leave it to the engine."""
         if op not in self.parts:
             return None
         name, part = self.parts[op]
@@ -55,7 +55,7 @@ class RowKernels:
             part.refuse("rows of float32", f"{x.dtype}", "x.astype('float32')")
         device, shape = device_of(x), (x.size // x.shape[-1], x.shape[-1])
         out = device.empty(x.shape, x.dtype)
-        device.fill(out, float("nan"))  # shows what the kernel leaves out
+        device.fill(out, float("nan"))  # exposes entries that the kernel does not write
         strides = contiguous_strides(shape)
         rows = [Variable(a.view(shape, strides)) for a in (device.contiguous(x), out)]
         try:
@@ -68,7 +68,7 @@ class RowKernels:
 
 
 def row_kernels(name, table):
-    """The RowKernels of mg.use(kernels=table); SeamError if it is not a table of kernels."""
+    """Return the RowKernels of mg.use(kernels=table); raise SeamError for a wrong table."""
     if not isinstance(table, dict):
         raise SeamError(
             f"mg.use({name}=...): wanted a dict", type(table).__name__, "kernels={'softmax': f}"

@@ -32,7 +32,7 @@ class Part:
 
     @interruptible
     def __call__(self, *args) -> Any:
-        """Calls it; an error gets a note that says where it ran."""
+        """Call the function; add a note to its errors that says where it ran."""
         try:
             return self.function(*args)
         except Exception as error:
@@ -40,13 +40,13 @@ class Part:
             raise
 
     def refuse(self, wanted, got, fix=None):
-        """Raises the SeamError for a wrong result."""
+        """Raise the SeamError for a wrong result."""
         raise SeamError(
             f"mg.use({self.seam}={self.name}): wanted {wanted}", got, fix, where=self.where
         )
 
     def checked(self, value, shape, what):
-        """A result as an ndarray of numbers of this shape."""
+        """Return a result as an ndarray of numbers; refuse any other kind or shape."""
         if not isinstance(value, (np.ndarray, np.generic, float, int)):
             self.refuse(f"an array for {what}", type(value).__name__)
         value = np.asarray(value)
@@ -58,7 +58,7 @@ class Part:
 
 
 def read_only(array):
-    """An ndarray that shows an Array; numbers stay numbers."""
+    """Return a read-only ndarray view of an Array; return a number unchanged."""
     if not isinstance(array, Array):
         return array
     view = values_of(array)
@@ -67,12 +67,12 @@ def read_only(array):
 
 
 def new_array(values, model, dtype=None):
-    """An Array of its own with an ndarray's values."""
+    """Return a new Array with an ndarray's values, on the device of `model`."""
     return device_of(model).from_numpy(np.ascontiguousarray(values), dtype or model.dtype)
 
 
 class Adapter:
-    """Calls a learner's part as the engine calls its own."""
+    """Calls a learner's part in the way the engine calls its own."""
 
     def __init__(self, part):
         self.part = part
@@ -97,7 +97,7 @@ class GradientPlan(Plan):
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in asked)
 
     def backward(self, node, dy):
-        """Calls the learner's function; the engine un-broadcasts."""
+        """Call the learner's function; un-broadcast its results as the engine does."""
         part, shape = self.part, dy.shape
         saved = [
             np.broadcast_to(read_only(k), shape) if isinstance(k, Array) else k for k in node.kept
@@ -121,7 +121,7 @@ class GradientPlan(Plan):
         return grads
 
     def backward_graph(self, node, dy):
-        """Raises SeamError: a learner's NumPy code has no graph."""
+        """Raise SeamError: a learner's NumPy code has no graph."""
         raise SeamError(
             f"{self.part.name} runs in first-order backward passes only",
             "create_graph=True",
@@ -130,13 +130,13 @@ class GradientPlan(Plan):
 
 
 class Gradients:
-    """The plans of one gradients={...}."""
+    """Holds the plans of one gradients={...}."""
 
     def __init__(self, plans):
         self.plans = plans
 
     def __call__(self, op, mask):
-        """The plan for a node of this op, or None."""
+        """Return the plan for a node of this op, or None."""
         return self.plans.get(op.name)
 
 
@@ -151,10 +151,10 @@ class Unbroadcast(Adapter):
 class Accumulate(Adapter):
     """accumulate(grads, key, g): adds g to grads[key], or puts it there, without changing g."""
 
-    arrived = None  # of the backward pass that grads and keys belong to
+    arrived = None  # identifies the backward pass that grads and keys belong to
 
     def __call__(self, arrived, key, g):
-        if not isinstance(g, Array):  # the gradients of a Function's several outputs
+        if not isinstance(g, Array):  # the gradients of a Function with several outputs
             arrived[key] = g if key not in arrived else add_gradients(arrived[key], g)
             return
         if self.arrived is not arrived:

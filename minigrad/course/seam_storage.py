@@ -1,4 +1,4 @@
-"""A learner's copy-on-write class under the engine's clones."""
+"""Puts a learner's copy-on-write class under the engine's clones."""
 
 import weakref
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from minigrad.memory.interrupts import uninterrupted
 class CopyOnWrite:
     """storage=CowBuffer: CowBuffer(array), .fork() -> another, .write() -> the array to write to.
 
-    clone() calls fork(). Before a write the engine calls write(), which copies if it must; the
-    array that it returns becomes the memory of the Variable that is written.
+    clone() calls fork(). Before a write, the engine calls write(), which copies if it must; the
+    array that it returns becomes the memory of the Variable to be written.
     """
 
     def __init__(self, part, cls):
@@ -22,7 +22,7 @@ class CopyOnWrite:
         self.known = weakref.WeakKeyDictionary()
 
     def forked(self, source, clone):
-        """The engine made a clone of a Storage. On other devices the engine copies on its own."""
+        """Fork the buffer of a Storage that the engine cloned; other devices copy on their own."""
         if source.device != "cpu":
             return
         buffer = self.known.get(source)
@@ -34,11 +34,11 @@ class CopyOnWrite:
         self.known[clone] = fork
 
     def part_of(self, method, buffer) -> Callable:
-        """A method as a Part, so that its errors name it."""
+        """Return a method as a Part, so that errors name it."""
         return Part(f"storage ({self.cls.__name__}.{method})", getattr(buffer, method))
 
     def write(self, storage, copy_buffer):
-        """The engine is about to write to a Storage; True if the learner's class handled it."""
+        """Prepare a Storage for a write; return True if the learner's class did so."""
         buffer = self.known.get(storage)
         if buffer is None:
             return False
@@ -65,7 +65,7 @@ class CopyOnWrite:
 
 @uninterrupted
 def _put(storage, values):
-    """Make an ndarray the memory of a Storage."""
+    """Replace the memory of a Storage by an ndarray."""
     old, flat = storage.buffer, values.reshape(-1).view(np.uint8)
     new = old.pool.adopt(flat, values.ctypes.data, values.nbytes)
     new.is_foreign = False  # only the engine writes there

@@ -1,4 +1,4 @@
-"""mg.use: replaces parts of the engine by a learner's functions. One table, a row per seam."""
+"""mg.use: replaces parts of the engine by a learner's functions. One table, one row per seam."""
 
 import inspect
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def _update(name, part):
 
 ALGORITHMS = ("SGD", "Adam", "AdamW", "RMSprop")
 
-# For each argument of `use`: its name in `minigrad.seams`, and (name, learner's part) -> the value.
+# For each argument of `use`: its name in `minigrad.seams`, and (name, learner's part) -> value.
 SEAMS: dict[str, tuple[str, Callable]] = {
     "gradients": ("gradient_plan", _gradients),
     "topological_order": ("topological_order", _function(TopologicalOrder)),

@@ -1,4 +1,4 @@
-"""The sections of a page, read from its HTML: for tables of contents and for search."""
+"""Reads a page's sections from its HTML, for tables of contents and for search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 HEADINGS = ("h1", "h2", "h3")
 UNREAD = ("script", "style", "svg")
-OUTPUT = "output_wrapper"  # nbconvert's class of a cell's outputs: numbers, which nobody looks for
+OUTPUT = "output_wrapper"  # nbconvert's class for outputs: numbers, which nobody searches for
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Section:
 
 
 def sections_of(page: str) -> list[Section]:
-    """Return the sections of a page; what stands before the first heading belongs to none."""
+    """Return the sections of a page; text before the first heading belongs to none."""
     reader = _Reader(convert_charrefs=True)
     reader.feed(page)
     reader.close()
@@ -32,7 +32,7 @@ def sections_of(page: str) -> list[Section]:
 
 
 class _Reader(HTMLParser):
-    """Collects sections; `unread` counts the open elements of one kind that are passed over."""
+    """Collects sections; `unread` counts the open elements of the kind that is being skipped."""
 
     def __init__(self, **options: bool) -> None:
         super().__init__(**options)
@@ -55,7 +55,7 @@ class _Reader(HTMLParser):
         elif tag in HEADINGS and not self.unread:
             self.in_heading = False
         elif self.sections and not self.unread and tag in ("p", "li", "td", "th", "div", "pre"):
-            self.sections[-1].text += " "  # the words of two blocks are two words
+            self.sections[-1].text += " "  # separates the words of two blocks
 
     def handle_data(self, data: str) -> None:
         if not self.sections or self.unread:

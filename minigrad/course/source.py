@@ -1,7 +1,7 @@
 """Reads the course from a checkout, an installed package or a given folder.
 
-Where solutions and lesson sources are at hand, exercises and notebooks are built from them: those
-of a checkout may have been changed by somebody who works there.
+If there are solutions and lesson sources, it builds exercises and notebooks from them: in a
+checkout the built ones may have been changed by somebody who works there.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Source:
         return made | self._texts("lessons/source", "*.py", notebook_text)
 
     def advice(self) -> dict[str, str]:
-        """Return what tells an assistant how to help, and with what not, by path."""
+        """Return the texts that tell an assistant what to help with and what not, by path."""
         path = self.root / ADVICE
         if not path.is_file():  # an older course
             return {}
         return {"AGENTS.md": POINTER, ADVICE: path.read_text(encoding="utf-8")}
 
     def solution(self, stem: str) -> Path | None:
-        """Return the file with a lesson's solutions, None if the course comes without."""
+        """Return the file of a lesson's solutions, None if the course has none."""
         path = self.root / "solutions" / f"{stem}.py"
         return path if path.is_file() else None
 
@@ -75,7 +75,7 @@ def installed() -> Source:
 
 
 def source_in(folder: Path) -> Source:
-    """Return the course in a folder, such as a fresh clone; raise CourseError if it has none."""
+    """Return the course in a folder, such as a fresh clone; raise CourseError if there is none."""
     for root in (folder / "minigrad" / "course" / "files", folder):
         source = Source(root)
         if source.stubs() and source.notebooks():
@@ -84,5 +84,5 @@ def source_in(folder: Path) -> Source:
 
 
 def is_checkout(folder: Path) -> bool:
-    """Whether a folder is a clone of minigrad, which git updates, and not pip."""
+    """Return whether a folder is a clone of minigrad, which git updates instead of pip."""
     return (folder / "minigrad" / "__init__.py").is_file() and (folder / "pyproject.toml").is_file()

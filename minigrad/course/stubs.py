@@ -1,4 +1,4 @@
-"""Makes exercises from solutions by cutting out what the learner is to write.
+"""Makes exercises from solutions by cutting out what the learner should write.
 
 A region of a solution is
 
@@ -20,11 +20,11 @@ DEFINITION = re.compile(r"\s*(?:def|class)\s+(\w+)")
 
 
 class RegionError(ValueError):
-    """The marks of a solution do not match; the text names file and line."""
+    """Raised if a solution's marks do not match; the text names file and line."""
 
 
 def cut(text: str, name: str) -> str:
-    """Return the exercise for a solution's text; `name` is the file that errors name."""
+    """Return the exercise for a solution's text; `name` is the file for errors."""
     lines: list[str] = []
     region = ""  # "", "solution" or "start"
     opened, stub, function = 0, [], ""

@@ -1,4 +1,4 @@
-"""Tiles, one per part of the engine: each lights up once the learner's part has run a training."""
+"""Lights a tile per part of the engine once the learner's part has run a training."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Found(str):
 def light(
     exercise_id: str, *, mine: Sequence[float], reference: Sequence[float], calls: int
 ) -> Found:
-    """Compare two trainings and light the exercise's tile when they agree.
+    """Compare two trainings; light the exercise's tile if they agree.
 
     Args:
         exercise_id: such as `"01.mul_backward"`.
         mine: the losses with the learner's part in the engine.
         reference: the losses with the engine's own part.
-        calls: how often the learner's function was called; with none the tile stays dark.
+        calls: how often the learner's function was called; with 0 the tile stays dark.
 
     Returns:
-        One sentence that says what was found.
+        One sentence that says whether they agree.
     """
     lesson, exercises = find_exercises(exercise_id)
     if len(exercises) != 1:

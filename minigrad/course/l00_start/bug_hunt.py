@@ -28,7 +28,7 @@ PLANTED_STEP = 1e-6
 
 
 def planted_slope(x: float) -> float:
-    """Return what the planted defect gives for f(x) = x * x."""
+    """Return the slope that the planted defect gives for f(x) = x * x."""
     left, right = x - PLANTED_STEP, x + PLANTED_STEP
     return (right * right - left * left) / (2 * PLANTED_STEP)
 
@@ -78,7 +78,7 @@ POWERS = (Formula("x**2"), Formula("2*x")), (Formula("x**3"), Formula("3*x**2"))
 
 
 def reach(t: Tester, f: Formula, x: float) -> float:
-    """Return how far apart the points are at which the slope at x is measured."""
+    """Return the distance between the points that the slope at x is measured from."""
     given = t.given
     t.call("slope", f, x)
     points = t.evaluated_at[0] or [x]
@@ -87,9 +87,9 @@ def reach(t: Tester, f: Formula, x: float) -> float:
 
 
 def check_slopes(t: Tester, *sizes: float) -> None:
-    """Ask for the slopes of the powers at these points; a message compares step and floats."""
+    """Check the slopes of the powers at these points; messages compare the step with the floats."""
     for x in sizes:
-        for f, derivative in POWERS:  # on a square alone any step would do, but for rounding
+        for f, derivative in POWERS:  # for a square alone any step is right, but for rounding
             got = t.call("slope", f, x)
             points = t.evaluated_at[0] or [x]
             if strange := [one for one in points if np.ndim(one) or np.iscomplexobj(one)]:

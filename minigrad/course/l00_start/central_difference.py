@@ -151,7 +151,7 @@ def _(f, x, eps):
 def known_slopes(t: Tester) -> None:
     """It gives the derivative of random smooth functions."""
     numbers = [round(float(x), 2) for x in t.random.uniform(-2, 2, 2)]
-    for x in numbers * 2:  # at each of them another function comes, too
+    for x in numbers * 2:  # each comes with another function
         f, derivative = smooth_function(t)
         right = float(derivative.value(x))
         t.compare(right, f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=LOOK_AGAIN)
@@ -203,7 +203,7 @@ def two_calls(t: Tester) -> None:
     for shape, eps in (((), 0.125), ((3,), 0.125), ((0,), 0.125), ((), 2.0**-30), (None, 0.125)):
         f, x = smooth, samples.numbers(t.random, shape or (), low=-1, high=1)[()]
         if shape is None:
-            f, x = t.formula("sqrt(x)"), 0.0  # on one side there is no value
+            f, x = t.formula("sqrt(x)"), 0.0  # has no value on one side
         elif shape:
             x[:1] = 0.0
         t.call("central_difference", f, x, eps)

@@ -26,12 +26,12 @@ pipeline_gradient = lesson.exercise(
 )
 OPS = ("exp", "sqrt", "softplus", "square", "log")
 CULPRIT = 2
-# What each of the others returns: what arrives, times its slope.
+# The result of each of the others: what arrives, times its slope.
 DOES = {"exp": "dy * y", "sqrt": "dy / (2 * y)", "square": "2 * x * dy", "log": "dy / x"}
 
 
 def pipeline(x: np.ndarray) -> np.ndarray:
-    """Return what the file's pipeline computes."""
+    """Compute what the file's pipeline computes."""
     return np.log(np.log1p(np.exp(np.sqrt(np.exp(x)))) ** 2)
 
 
@@ -71,7 +71,7 @@ def diagnosis(t: Tester) -> None:
 
 
 def upstream_and_slope(op: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the backward function of an op is given beside dy, and the local derivative."""
+    """Return the arguments of an op's backward function after dy, and the local derivative."""
     if op == "exp":
         return np.exp(x), np.exp(x)
     if op == "sqrt":
@@ -84,7 +84,7 @@ def upstream_and_slope(op: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pipeline_gradient.check(points=3)
 def repair(t: Tester) -> None:
     """The gradient of the whole is right, and so is each of the five."""
-    for op in OPS:  # all five pass this as they come: it gives nothing away
+    for op in OPS:  # all five pass this even unchanged, so it gives nothing away
         x = numbers(t.random, (3,), low=0.5)
         kept, slope = upstream_and_slope(op, x)
         got = t.call(f"{op}_backward", np.ones(3), kept)

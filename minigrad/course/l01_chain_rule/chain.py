@@ -35,7 +35,7 @@ STAGES = [
 
 
 def random_chain(t: Tester, n: int) -> tuple[list[Formula], list[Formula], float]:
-    """Return n functions, their derivatives and a start, such that all values stay moderate."""
+    """Return n functions, their derivatives and a start that keeps all values moderate."""
     while True:
         fs, dfs = [], []
         for _ in range(n):
@@ -51,7 +51,7 @@ def random_chain(t: Tester, n: int) -> tuple[list[Formula], list[Formula], float
 
 
 def values_along(fs: list[Formula], x: float) -> list[float]:
-    """Return what goes into each function, and what comes out of the last."""
+    """Return the input of each function, and the output of the last."""
     values = [x]
     for f in fs:
         values.append(float(f.value(values[-1])))
@@ -59,7 +59,7 @@ def values_along(fs: list[Formula], x: float) -> list[float]:
 
 
 def chain_derivative(dfs: list[Formula], values: list[float]) -> float:
-    """Return the product of the derivatives, each at what goes into its function."""
+    """Return the product of the derivatives, each at its function's input."""
     return float(np.prod([df.value(value) for df, value in zip(dfs, values, strict=False)]))
 
 
@@ -67,7 +67,7 @@ MISSING = "One stage is missing from the product: which end of the list?"
 
 
 def walk(fs, dfs, x):
-    """Return the derivative of the chain, as a loop finds it."""
+    """Return the derivative of the chain, computed by a loop."""
     slope = 1.0
     for f, df in zip(fs, dfs, strict=True):
         slope *= df(x)
@@ -143,8 +143,8 @@ def _(fs, dfs, x):
 
 
 def check_chain(t: Tester, n: int) -> None:
-    """Ask for the derivative of a random chain of n functions."""
-    while True:  # until every mistake gives a number of its own
+    """Check the derivative of a random chain of n functions."""
+    while True:  # until every mistake gives a different number
         fs, dfs, x = random_chain(t, n)
         right = chain_derivative(dfs, values_along(fs, x))
         mistakes = t.mistakes(fs, dfs, x) if n > 1 else []

@@ -9,7 +9,7 @@ import numpy as np
 
 from minigrad.grader.tester import Tester
 
-DTYPES = ("float64",)  # what the lesson differentiates by differences, which need its digits
+DTYPES = ("float64",)  # the lesson uses finite differences, which need its digits
 DROPPED = "It is right only where dy is 1. What happens to dy on its way through your function?"
 MULTIPLIED = "What arrives and the local derivative are multiplied."
 BY_DIFFERENCES = (
@@ -20,14 +20,14 @@ BY_DIFFERENCES = (
 def check_linear(
     t: Tester, names: Sequence[str], slopes: Sequence[np.ndarray], dy: np.ndarray, *kept: object
 ) -> None:
-    """Ask with one thing kept and with small, large and zero dy: the result must follow dy.
+    """Check with the same inputs and small, large and zero dy: the result must follow dy.
 
     Args:
         t: the check's tester.
         names: what messages call the gradients.
-        slopes: the local derivative that belongs to each of them.
-        dy: the upstream gradient, of which multiples arrive.
-        kept: what the backward function gets beside it.
+        slopes: the local derivative for each of them.
+        dy: the upstream gradient, passed in multiples.
+        kept: the backward function's other arguments.
     """
     follows = "Twice the dy, twice the gradient, however large or small. Which step breaks that?"
     for factor in (1.0, -2.0, 1e9, 1e-9, 0.0):

@@ -47,7 +47,7 @@ class Counted:
 
 
 def instrumented_run(n_in: int, n_out: int, mode: str) -> int:
-    """Compute the Jacobian of the network in one mode; return the multiplications counted."""
+    """Compute the network's Jacobian in one mode; return the count of multiplications."""
     random = np.random.default_rng(0)
     w1, w2 = random.standard_normal((HIDDEN, n_in)), random.standard_normal((n_out, HIDDEN))
     slope = 1 - np.tanh(w1 @ random.standard_normal(n_in)) ** 2

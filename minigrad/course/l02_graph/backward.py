@@ -39,7 +39,7 @@ ENDS = "From which end of the list must the gradient go? Who has 1.0 at the star
 
 
 def in_order(graph: Graph, order: list[int], *, dropped=False, dedupe=False):
-    """Return what a walk along an order gives; the flags are slips that people make."""
+    """Return the gradients of a walk along an order; the flags are common mistakes."""
     grads = dict.fromkeys(graph.reachable(), 0.0)
     grads[graph.top] = 1.0
     for node in order:
@@ -52,7 +52,7 @@ def in_order(graph: Graph, order: list[int], *, dropped=False, dedupe=False):
 
 
 def keeps_one_share(graph: Graph, got: dict[int, object]) -> bool:
-    """Whether every node has one of the shares that arrived; which one depends on the order."""
+    """Return whether every node has only one of the shares that arrived, whichever it is."""
     shares = {node: [] for node in graph.reachable() if node != graph.top}
     for node in graph.reachable():
         value = got[node]
@@ -64,7 +64,7 @@ def keeps_one_share(graph: Graph, got: dict[int, object]) -> bool:
 
 
 def each_path_again(graph: Graph) -> dict[int, float]:
-    """Return what a recursion gives that adds to a node and passes all of it on again."""
+    """Return the gradients of a recursion that adds to a node and passes the whole sum on again."""
     grads = dict.fromkeys(graph.reachable(), 0.0)
     grads[graph.top] = 1.0
     waiting, steps = [graph.top], 0
@@ -81,7 +81,7 @@ def each_path_again(graph: Graph) -> dict[int, float]:
 
 
 def wrong_walks(graph: Graph) -> list[tuple[str, dict[int, float], str]]:
-    """Return (key, gradients, what to say) for the mistakes that people make."""
+    """Return (key, gradients, Try line) for common mistakes."""
     right = graph.reachable()[::-1]
     return [
         ("overwritten", in_order(graph, right, dedupe=True), ADDED),
@@ -127,7 +127,7 @@ def check_backward(t: Tester, graph: Graph) -> None:
 
 
 def look_at(graph: Graph, node: int, got: object) -> str:
-    """Return what to look at for a wrong gradient of a node, of which no mistake is known."""
+    """Return the Try line for a node's wrong gradient that fits no known mistake."""
     if node == graph.top:
         return "How much does the root change if the root changes by 1?"
     consumers = [k for k in graph.reachable() if node in graph.edges(k)]
@@ -144,7 +144,7 @@ def _same(got: object, value: float) -> bool:
 
 
 def number(t: Tester) -> float:
-    """Return a number that gives no two mistakes the same value."""
+    """Return a number for which no two mistakes give the same value."""
     return float(t.random.choice([1.3, 1.7, 2.0, 2.5, 3.0]))
 
 

@@ -98,13 +98,13 @@ def diagnosis(t: Tester) -> None:
 
 
 def sorted_rows(ops: list[str], inputs: list[list[int | None]]) -> Graph | None:
-    """Return the graph with its rows inputs first, None where there is a cycle."""
+    """Return the graph with its rows sorted inputs first, None if it has a cycle."""
     left, order = list(range(len(ops))), []
     while left:
         ready = [k for k in left if all(i is None or i in order for i in inputs[k])]
         if not ready:
             return None
-        order.append(ready[-1])  # rows come from a search, so leaves stand at its end
+        order.append(ready[-1])  # rows come from a search, so leaves are at the end
         left.remove(ready[-1])
     place = {k: number for number, k in enumerate(order)}
     rows = [[0.0 if i is None else place[i] for i in inputs[k]] for k in order]

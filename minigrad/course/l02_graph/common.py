@@ -16,13 +16,13 @@ SIGNS = {"add": "+", "mul": "*"}
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph; a node is known by its place, and the last one is the root unless said otherwise.
+    """A graph whose nodes are known by place; the last one is the root unless `root` names another.
 
     Attributes:
-        ops: per node its operation.
-        inputs: per node its inputs: places (int), or constants (float).
+        ops: each node's operation.
+        inputs: each node's inputs: places (int), or constants (float).
         leaves: the numbers of the leaves, by place.
-        root: a place; -1 is the last.
+        root: the root's place; -1 is the last.
     """
 
     ops: list[str]
@@ -36,7 +36,7 @@ class Graph:
         return self.root % len(self.ops)
 
     def places(self) -> list[list[int | None]]:
-        """Return per node the places of its inputs; a constant is None, as it is in a Node."""
+        """Return each node's input places; a constant is None, as in a Node."""
         return [[i if isinstance(i, int) else None for i in row] for row in self.inputs]
 
     def edges(self, node: int) -> list[int]:
@@ -44,7 +44,7 @@ class Graph:
         return [i for i in self.inputs[node] if isinstance(i, int)]
 
     def name(self, node: int) -> str:
-        """Return what a message calls a node."""
+        """Return a node's name for messages."""
         return LETTERS[node] if node < len(LETTERS) else f"n{node}"
 
     def reachable(self) -> list[int]:
@@ -56,7 +56,7 @@ class Graph:
         return sorted(found)
 
     def shape(self) -> str:
-        """Return the graph as a learner should see it where numbers do not matter."""
+        """Return the graph as a message shows it when numbers do not matter."""
         rows = [
             f"{self.name(k)} = {op}({', '.join(self._operand(i, 'None') for i in self.inputs[k])})"
             for k, op in enumerate(self.ops)
@@ -64,7 +64,7 @@ class Graph:
         return "; ".join(rows)
 
     def formulas(self) -> str:
-        """Return the graph as a learner should see it where numbers matter."""
+        """Return the graph as a message shows it when numbers matter."""
         return "; ".join(f"{self.name(k)} = {self._formula(k)}" for k in range(len(self.ops)))
 
     def _formula(self, k: int) -> str:
@@ -81,7 +81,7 @@ class Graph:
     # ---- numbers --------------------------------------------------------------------------
 
     def values(self, moved: int | None = None, by: float = 0.0) -> list[float]:
-        """Return the number of every node, one of them moved a little."""
+        """Return every node's number, with one of them shifted."""
         values: list[float] = []
         for k, op in enumerate(self.ops):
             operands = [values[i] if isinstance(i, int) else i for i in self.inputs[k]]
@@ -95,7 +95,7 @@ class Graph:
         return values
 
     def saved(self) -> list[list[float]]:
-        """Return per node what its rule needs."""
+        """Return what each node's rule needs."""
         values, rows = self.values(), []
         for k, op in enumerate(self.ops):
             operands = [values[i] if isinstance(i, int) else i for i in self.inputs[k]]
@@ -103,7 +103,7 @@ class Graph:
         return rows
 
     def sends(self, node: int, dy: float) -> list[tuple[int, float]]:
-        """Return what a node sends to each of its inputs that is a node."""
+        """Return the gradient that a node sends to each input that is a node."""
         saved = self.saved()[node]
         if self.ops[node] == "tanh":
             parts = [dy * (1 - saved[0] ** 2)]
@@ -114,13 +114,13 @@ class Graph:
         return [(i, g) for i, g in zip(self.inputs[node], parts, strict=False) if type(i) is int]
 
     def slope(self, node: int, step: float = 1e-5) -> float:
-        """Return by how much the root changes with a node, by central difference."""
+        """Return the root's derivative by a node, by central difference."""
         ends = [self.values(node, sign * step)[self.top] for sign in (1, -1)]
         return (ends[0] - ends[1]) / (2 * step)
 
 
 def first_met(graph: Graph, queue: bool = False, last_first: bool = False) -> list[int]:
-    """Return the order in which a search meets the nodes: depth first, or in a queue."""
+    """Return the order in which a search meets the nodes: depth first, or breadth first."""
     order: list[int] = []
     waiting = [graph.top]
     while waiting:
@@ -133,19 +133,19 @@ def first_met(graph: Graph, queue: bool = False, last_first: bool = False) -> li
 
 
 def given_graph(ops: str, *inputs: list[int | float], root: int = -1) -> Graph:
-    """Return a graph from the names of its ops, with a leaf's number for each leaf."""
+    """Build a graph from the names of its ops, with a number for each leaf."""
     names = ops.split()
     leaves = {k: 0.5 + 0.25 * k for k, op in enumerate(names) if op == "leaf"}
     return Graph(names, list(inputs), leaves, root)
 
 
 def ladder(n: int) -> Graph:
-    """Return n times y = y + y over a leaf."""
+    """Return a graph of n times y = y + y on top of a leaf."""
     return Graph(["leaf"] + ["add"] * n, [[], *([k, k] for k in range(n))], {0: 1.0})
 
 
 def random_graph(t: Tester, n: int) -> Graph:
-    """Return a graph of n nodes whose numbers stay moderate, with shared nodes and constants."""
+    """Return a graph of n nodes with moderate numbers, shared nodes and constants."""
     while True:
         ops, inputs, leaves = ["leaf"], [[]], {0: _number(t)}
         for k in range(1, n):
@@ -176,10 +176,10 @@ def _number(t: Tester) -> float:
 
 
 def drive(t: Tester, name: str, graph: Graph, *others: Any, saved: bool = False, given: str) -> Any:
-    """Call a driver's function on a graph; return what it gives, with the graph's own places.
+    """Call a driver's function on a graph; return its result, with the graph's own places.
 
-    The rows are sent in a shuffled order. The graph's own, inputs first, is an answer already, and
-    the learner's code can look at what the driver holds. `saved` sends what the nodes saved.
+    Sends the rows in a shuffled order: the graph's own order, inputs first, is an answer already,
+    and the learner's code can look at what the driver holds. `saved` also sends what nodes saved.
     """
     at = t.random.spawn(1)[0].permutation(len(graph.ops)).tolist()  # takes no number from `random`
     rows = sorted(range(len(at)), key=at.__getitem__)
@@ -197,7 +197,7 @@ def drive(t: Tester, name: str, graph: Graph, *others: Any, saved: bool = False,
 
 
 def _with_places(found: Any, rows: list[int]) -> Any:
-    """Return a list, or a dict of two lists, with the number of the row for each place."""
+    """Return a list, or a dict of two lists, with places replaced by the numbers of rows."""
     if isinstance(found, dict) and "keys" in found:
         return {**found, "keys": _with_places(found["keys"], rows)}
     if not isinstance(found, list):
@@ -207,7 +207,7 @@ def _with_places(found: Any, rows: list[int]) -> Any:
 
 
 def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, Any]]:
-    """Return what two calls gave per place, as `by_node` does."""
+    """Return the results of two calls per place, as `by_node` does."""
     if not isinstance(answer, dict) or not {"found", "again"} <= answer.keys():
         return [by_node(t, graph, answer, what)] * 2
     if not answer["is_new"] and isinstance(answer["found"], dict):
@@ -216,7 +216,7 @@ def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, 
 
 
 def same_one(t: Tester, kind: str) -> NoReturn:
-    """Fail because two calls returned one and the same object."""
+    """Fail because two calls returned the same object."""
     t.fail(
         "same_one",
         f"a new {kind} in each call",
@@ -226,7 +226,7 @@ def same_one(t: Tester, kind: str) -> NoReturn:
 
 
 def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]:
-    """Return what a dict gives per place; fail where it is no dict, or has not all the nodes."""
+    """Return a dict's value per place; fail if it is no dict or lacks nodes."""
     expected = f"a dict with {what} of each of {len(graph.reachable())} nodes"
     if found is None:
         t.none(expected)

@@ -1,14 +1,14 @@
 """Builds graphs of Nodes in the learner's process, and turns what comes back into plain data.
 
-A node is known by its place: the number of its row. Rows come in a shuffled order, and so nodes are
-made: the learner's code can look at what this module's functions hold.
+A node is known by its place: the number of its row. Rows come, and nodes are made, in a shuffled
+order, since the learner's code can look at what this module's functions hold.
 """
 
 from minigrad.course.objects import Node
 
 
 class Watched(Node):
-    """A Node that counts, for all of them together, comparisons and looks at `inputs`."""
+    """A Node that counts comparisons and looks at `inputs`, for all of them together."""
 
     comparisons = 0
     looks = 0
@@ -30,7 +30,7 @@ class Watched(Node):
 
 
 def build(ops, inputs, saved=None, kind=Node):
-    """Return the Nodes of a graph: per row its op, the places of its inputs, what it saved."""
+    """Return a graph's Nodes; each row has its op, its inputs' places, what it saved."""
     nodes = [kind(op, (), tuple(saved[k]) if saved else ()) for k, op in enumerate(ops)]
     for node, row in zip(nodes, inputs, strict=True):
         node.inputs = tuple(None if i is None else nodes[i] for i in row)
@@ -38,7 +38,7 @@ def build(ops, inputs, saved=None, kind=Node):
 
 
 def places(found, nodes):
-    """Return a list of places for a list of nodes; text for what is none; else what it is."""
+    """Return places for a list of nodes, text for items that are none; describe anything else."""
     if not isinstance(found, list):
         return found
     place = {id(node): k for k, node in enumerate(nodes)}
@@ -46,14 +46,14 @@ def places(found, nodes):
 
 
 def by_place(found, nodes):
-    """Return [keys, values] for a dict whose keys are nodes; else what it is."""
+    """Return [keys, values] for a dict whose keys are nodes; describe anything else."""
     if not isinstance(found, dict):
         return found
     return {"keys": places(list(found), nodes), "values": list(found.values())}
 
 
 def order(mine, ops, inputs, root, name):
-    """Return what topo_order or hasty_order gives, as places."""
+    """Return the result of topo_order or hasty_order, as places."""
     nodes = build(ops, inputs)
     fields = [dict(vars(node)) for node in nodes]
     first, second = (getattr(mine, name)(nodes[root]) for _ in range(2))
@@ -66,7 +66,7 @@ def order(mine, ops, inputs, root, name):
 
 
 def comparisons(mine, ops, inputs, root, name):
-    """Return how often nodes were compared while a graph was put into order."""
+    """Return how often nodes were compared while a graph was sorted."""
     nodes = build(ops, inputs, kind=Watched)
     Watched.comparisons = 0
     getattr(mine, name)(nodes[root])
@@ -74,19 +74,19 @@ def comparisons(mine, ops, inputs, root, name):
 
 
 def long_order(mine, ops, inputs, root, name):
-    """Return what topo_order or hasty_order gives for a large graph, as places."""
+    """Return the result of topo_order or hasty_order for a large graph, as places."""
     nodes = build(ops, inputs)
     return {"found": places(getattr(mine, name)(nodes[root]), nodes), "unchanged": True}
 
 
 def gradients(mine, ops, inputs, root, saved):
-    """Return what backward gives, by place, and what it gives when it is called again."""
+    """Return the result of backward, by place, and that of a second call."""
     nodes = build(ops, inputs, saved)
     return two_calls(lambda: mine.backward(nodes[root]), nodes)
 
 
 def two_calls(call, nodes):
-    """Return what a call gives, by place, what it gives again, and whether in a new dict."""
+    """Return a call's result, by place, that of a second call, and whether it is a new dict."""
     first = call()
     found = by_place(first, nodes)
     second = call()
@@ -94,7 +94,7 @@ def two_calls(call, nodes):
 
 
 def rule_calls(mine, ops, inputs, root, saved):
-    """Return how often a rule was called while a graph went backward."""
+    """Return how often a rule was called in a backward pass over a graph."""
     nodes, calls = build(ops, inputs, saved), [0]
     originals = dict(mine.RULES)
 
@@ -114,13 +114,13 @@ def rule_calls(mine, ops, inputs, root, saved):
 
 
 def visits(mine, ops, inputs, root, algorithm):
-    """Return what count_visits gives, by place, and what it gives when it is called again."""
+    """Return the result of count_visits, by place, and that of a second call."""
     nodes = build(ops, inputs)
     return two_calls(lambda: mine.count_visits(nodes[root], algorithm), nodes)
 
 
 def looks(mine, ops, inputs, root):
-    """Return how often count_visits looked at the inputs of a node."""
+    """Return how often count_visits looked at a node's inputs."""
     nodes = build(ops, inputs, kind=Watched)
     Watched.looks = 0
     mine.count_visits(nodes[root], "naive")
@@ -128,7 +128,7 @@ def looks(mine, ops, inputs, root):
 
 
 def counterexample(mine):
-    """Return the learner's graph as rows, inputs first where there is no cycle."""
+    """Return the learner's graph as rows, inputs first if it has no cycle."""
     root = mine.counterexample()
     if not isinstance(root, Node):
         return {"not_a_node": root}
@@ -146,7 +146,7 @@ def counterexample(mine):
 
 
 def refused(mine, ops, inputs, root, algorithm):
-    """Return what count_visits raises for an algorithm that does not exist; None for nothing."""
+    """Return what count_visits raises for an unknown algorithm, None for nothing."""
     nodes = build(ops, inputs)
     try:
         mine.count_visits(nodes[root], algorithm)

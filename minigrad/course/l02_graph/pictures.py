@@ -12,7 +12,7 @@ DONE = "#dcedc8"
 
 
 def gradients_along(order: Sequence[Node], rules: Mapping[str, Any], steps: int) -> dict:
-    """Return the gradient of each node after some steps of a walk along an order."""
+    """Return each node's gradient after some steps of a walk along an order."""
     grads = dict.fromkeys(order, 0.0)
     grads[order[0]] = 1.0
     for node in order[:steps]:
@@ -36,9 +36,9 @@ def draw_walks(
 
     Args:
         axis: a matplotlib axis.
-        walks: title -> the order, the root first.
-        names: what stands in the box of each node.
-        places: where each box is; boxes of a node's inputs stand to its left.
+        walks: title -> order, with the root first.
+        names: the text in each node's box.
+        places: the position of each box; a node's inputs stand to its left.
         rules: op -> rule(dy, *saved).
         step: 0 to the number of nodes.
     """
@@ -50,7 +50,7 @@ def draw_walks(
             x, y = places[node]
             for one in {i for i in node.inputs if i is not None}:
                 busy = step > 0 and node is order[step - 1]
-                level = places[one][1] == y  # then an arrow meets the sides of boxes: they are wide
+                level = places[one][1] == y  # then the arrow joins the boxes' sides
                 axis.annotate(
                     "",
                     (places[one][0] + shift, places[one][1]),
@@ -96,7 +96,7 @@ def draw_arcs(axis: Any, order: Sequence[Node], labels: Sequence[str]) -> None:
                 continue
             start, end = place[one], place[node]
             height = abs(end - start) ** 0.7
-            tallest = max(tallest, 0.75 * height)  # where a Bézier curve of this height peaks
+            tallest = max(tallest, 0.75 * height)  # the peak of a Bézier curve of this height
             lean = 0.15 * (end - start)
             corners = [(start, 0), (start + lean, height), (end - lean, height), (end, 0.1)]
             curve = Path(corners, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])

@@ -40,7 +40,7 @@ DIAMOND = given_graph("leaf tanh tanh mul", [], [0], [0], [1, 2])
 CONSTANT = given_graph("leaf mul tanh add", [], [0, 3.0], [1], [2, 0])
 TWICE = given_graph("leaf mul mul mul", [], [0, 0], [3.0, 1], [1, 2])
 LATE = given_graph("leaf tanh mul add", [], [0], [1, 0], [2, 1])
-NUMBERS = given_graph("mul leaf add", [2.0, 3.0], [], [0, 1])  # a node without inputs, and no leaf
+NUMBERS = given_graph("mul leaf add", [2.0, 3.0], [], [0, 1])  # no inputs, yet no leaf
 ALONE = given_graph("leaf", []), given_graph("mul", [2.0, 3.0])
 THREE = given_graph("leaf leaf leaf where", [], [], [], [0, 1, 2])
 SMALL = (CHAIN, TREE, DIAMOND, CONSTANT, TWICE, LATE, NUMBERS, *ALONE, THREE)
@@ -49,7 +49,7 @@ SMALL = (CHAIN, TREE, DIAMOND, CONSTANT, TWICE, LATE, NUMBERS, *ALONE, THREE)
 def check_order(
     t: Tester, graph: Graph, answer: object, *, root_first: bool = False, attempt: str
 ) -> None:
-    """Fail unless the answer has each node once, on the right side of its inputs."""
+    """Fail unless the answer has each node once, on the correct side of its inputs."""
     found = answer["found"] if isinstance(answer, dict) else answer
     right = graph.reachable()[::-1] if root_first else graph.reachable()
     wanted = f"{len(right)} nodes, each once: {names(graph, right)}"
@@ -104,7 +104,7 @@ def check_order(
 
 
 def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], wanted: str) -> None:
-    """Fail unless the list has exactly these nodes: lengths first, then which."""
+    """Fail unless the list has exactly these nodes: compare lengths first, then nodes."""
     got = f"{len(found)} in the list: {names(graph, found)}" if found else "an empty list"
     twice = sorted({k for k in found if found.count(k) > 1}) if len(found) < 1000 else []
     met = set(found)
@@ -126,7 +126,7 @@ def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], want
 
 
 def ask(t: Tester, graph: Graph, name: str = "topo_order") -> object:
-    """Return what an order function gives for a graph."""
+    """Return an order function's result for a graph."""
     given = f"{name}({graph.name(graph.top)}) of {graph.shape()}"
     return drive(t, "order", graph, name, given=given)
 
@@ -156,7 +156,7 @@ def deep_graphs(t: Tester) -> None:
 
 
 def check_depth(t: Tester, name: str, *, root_first: bool) -> None:
-    """Fail where a chain is too deep, or where nodes are compared with each other."""
+    """Fail if a chain is too deep for it, or if it compares nodes with each other."""
     n = 500
     given = f"{name}(y) after y = leaf, and {{:,}} times y = y + y"
     answer = drive(t, "long_order", ladder(n), name, given=given.format(n))
@@ -174,7 +174,7 @@ def check_depth(t: Tester, name: str, *, root_first: bool) -> None:
 
 
 def check_long(t: Tester, answer: dict, n: int, root_first: bool) -> None:
-    """Fail unless the order of a chain is the only one there is."""
+    """Fail unless the order of a chain is its only topological order."""
     found = answer["found"]
     if not isinstance(found, list) or len(found) != n + 1:
         got = f"{len(found):,} nodes" if isinstance(found, list) else show(found)

@@ -41,7 +41,7 @@ WALK = "Write down every call of visit by hand for this graph: who calls visit o
 
 
 def naive(graph: Graph, *, per_consumer=False, distinct=False, root=1) -> dict[int, int]:
-    """Return the visits per node; the flags are slips that people make."""
+    """Return the visits per node; the flags are common mistakes."""
     visits = dict.fromkeys(graph.reachable(), 0)
     visits[graph.top] = root
     for node in graph.reachable()[::-1]:
@@ -52,7 +52,7 @@ def naive(graph: Graph, *, per_consumer=False, distinct=False, root=1) -> dict[i
 
 
 def wrong_counts(graph: Graph) -> list[tuple[str, dict[int, int], str]]:
-    """Return (key, visits, what to say) for the mistakes that people make."""
+    """Return (key, visits, Try line) for common mistakes."""
     arrive = "One visit of a consumer causes one visit here. And if the consumer has four?"
     again = "The same node may be an input twice; visit goes there twice then."
     first = "visit(root) is a visit too: who has one at the start?"
@@ -139,8 +139,8 @@ def without_walking(t: Tester) -> None:
     inputs = [[], *([k + again, k] for k in range(0, 80, 2) for again in (0, 1))]
     graph = Graph(["leaf"] + ["add"] * 80, list(inputs), {0: 1.0})
     text = "y = leaf, and 40 times t = y + y, y = t + y"
-    check_visits(t, graph, "naive", naive(graph), text)  # 3 ** 40, which no float64 is
-    n = 5000  # too deep for a function that calls itself once a node
+    check_visits(t, graph, "naive", naive(graph), text)  # 3 ** 40, which float64 cannot represent
+    n = 5000  # too deep for one recursive call per node
     graph = Graph(["leaf"] + ["tanh"] * n, [[], *([k] for k in range(n))], {0: 1.0})
     check_visits(t, graph, "naive", naive(graph), f"y = leaf, and {n:,} times y = tanh(y)")
 

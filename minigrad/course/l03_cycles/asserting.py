@@ -40,8 +40,8 @@ SEARCHED = "How often is the whole graph searched?"
 
 
 def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = None) -> None:
-    """Ask assert_dag about one graph; `before`: asked first, of the same nodes."""
-    shuffled = t.random.spawn(1)[0].permutation(len(graph.ops))  # lines tell no order either
+    """Check assert_dag on one graph; with `before`, call it first on that, over the same nodes."""
+    shuffled = t.random.spawn(1)[0].permutation(len(graph.ops))  # lines reveal no order either
     lines = [f"model.py:{k + 3}" for k in shuffled]
     given = f"assert_dag({graph.name(graph.root)}) of {graph.shape()}"
     if before:
@@ -92,7 +92,7 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = No
 
 
 def check_quiet(t: Tester, answer: dict) -> None:
-    """Fail if it has printed something, or written to a node."""
+    """Fail if assert_dag printed something or wrote to a node."""
     if answer["printed"]:
         say = "Whoever catches the error decides who reads it. What else than raise does it do?"
         t.fail("printed", "nothing but the error", f"printed: {show(answer['printed'])}", say)
@@ -116,7 +116,7 @@ def raises(t: Tester) -> None:
 @assert_dag.check(points=1)
 def does_not_raise(t: Tester) -> None:
     """It raises nothing for diamonds, and for cycles that root does not depend on."""
-    check_assert(t, SOME[1], cyclic=True)  # so that never raising anything is worth nothing
+    check_assert(t, SOME[1], cyclic=True)  # so that never raising earns nothing
     for graph in NONE:
         check_assert(t, graph, cyclic=False)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 20)):
@@ -146,7 +146,7 @@ def each_edge(t: Tester) -> None:
             wanted = "no error" if back is None else "a GraphCycleError"
             t.fail("deep", wanted, kind, "What is large here, and who cannot cope with it?")
         check_looks(t, answer["looks"], n_edges(graph), SEARCHED)
-    for n in (1, 7):  # in a ring a search looks at all edges before it knows
+    for n in (1, 7):  # in a ring a search sees all edges before it can tell
         ring = Web(["tanh"] * n, [[(k + 1) % n] for k in range(n)], 0)
         given = f"assert_dag({ring.name(0)}) of {ring.shape()}"
         answer = drive(t, "asserted", ring, given=given)

@@ -77,7 +77,7 @@ def repair(t: Tester) -> None:
     if answer["value_of_u"] != start * factor:
         say = "h takes over the value of u. What does store_ write into the other Number?"
         t.fail("changed_input", f"u.value = {start * factor:g}", show(answer["value_of_u"]), say)
-    known = {3: (0.0, 0.9, 0.0), 4: (0.5, 0.9, 0.0)}  # a value that stays; zeros that are added
+    known = {3: (0.0, 0.9, 0.0), 4: (0.5, 0.9, 0.0)}  # an unchanged value; added zeros
     for steps in (1, 2, 5, 0, *known):
         numbers = t.fixed.choice([0.3, 0.5, 0.7, 0.9, 1.1], 3, replace=False)
         h, w, x = (float(v) for v in known.get(steps, numbers))
@@ -105,8 +105,8 @@ def repair(t: Tester) -> None:
 
 
 def check_recorded(t: Tester) -> None:
-    """Fail unless store_ recorded a node of its own, with the line of its call."""
-    for factor in (3, 1):  # the second one stores the value that h has already
+    """Fail unless store_ recorded a new node, with the line of its call."""
+    for factor in (3, 1):  # the second call stores the value that h already has
         given = f"h = Number(2); w = Number({factor}); u = h.times(w); h.store_(u)"
         answer = t.drive("store", 2.0, float(factor), given=given)
         root, lines = answer["root"], answer["lines"]
@@ -147,7 +147,7 @@ def check_gradient(
 
 
 def backward(t: Tester, answer: dict[str, Any]) -> list[float]:
-    """Return the gradient of every row; fails where the graph has a cycle."""
+    """Return every row's gradient; fail if the graph has a cycle."""
     ops, inputs, saved = answer["ops"], answer["inputs"], answer["saved"]
     graph = Web(ops, inputs, answer["root"])
     if cycle := graph.cycle():
@@ -168,7 +168,7 @@ def backward(t: Tester, answer: dict[str, Any]) -> list[float]:
 
 
 def sends(t: Tester, op: str, saved: list[float], dy: float, inputs: list) -> list[float]:
-    """Return what a node of this op sends to its inputs."""
+    """Return the gradients that a node of this op sends to its inputs."""
     if op == "mul" and len(saved) == 2:
         return [dy * saved[1], dy * saved[0]]
     if op == "tanh" and len(saved) == 1:
@@ -180,7 +180,7 @@ def sends(t: Tester, op: str, saved: list[float], dy: float, inputs: list) -> li
 
 
 def consumers_first(graph: Web) -> list[int]:
-    """Return the places of the nodes, every one before its inputs."""
+    """Return the nodes' places, each before its inputs."""
     left, order = set(graph.reachable()), []
     while left:
         ready = {k for k in left if not any(k in graph.edges(n) for n in left)}

@@ -18,8 +18,8 @@ class Web:
     """A graph that may have cycles; a node is known by its place.
 
     Attributes:
-        ops: per node its operation.
-        inputs: per node the places of its inputs, None for an input without a gradient.
+        ops: each node's operation.
+        inputs: the places of each node's inputs, None for an input without a gradient.
         root: the place of the root.
     """
 
@@ -32,7 +32,7 @@ class Web:
         return [i for i in self.inputs[node] if i is not None]
 
     def behind(self, start: int) -> set[int]:
-        """Return the nodes to which at least one edge leads from a node."""
+        """Return the nodes that a node reaches by at least one edge."""
         found: set[int] = set()
         waiting = self.edges(start)
         while waiting:
@@ -58,7 +58,7 @@ class Web:
     def _way_back(self, start: int) -> list[int]:
         came_from: dict[int, int] = {}
         waiting = [start]
-        for node in waiting:  # grows: the nearest first
+        for node in waiting:  # the list grows: nearest nodes come first
             for i in self.edges(node):
                 if i not in came_from:
                     came_from[i] = node
@@ -69,18 +69,18 @@ class Web:
         return way
 
     def name(self, node: int) -> str:
-        """Return what a message calls a node."""
+        """Return a node's name for messages."""
         return LETTERS[node] if node < len(LETTERS) else f"n{node}"
 
     def path(self, nodes: list[int]) -> str:
-        """Return a path as a learner should see it."""
+        """Return a path as messages show it."""
         shown = [self.name(k) for k in nodes]
         if len(shown) > 12:
             shown = [*shown[:5], "…", *shown[-5:]]
         return f"[{', '.join(shown)}]"
 
     def shape(self) -> str:
-        """Return the graph as a learner should see it."""
+        """Return the graph as messages show it."""
         rows = []
         for k, op in enumerate(self.ops):
             inputs = ["None" if i is None else self.name(i) for i in self.inputs[k]]
@@ -89,13 +89,13 @@ class Web:
 
 
 def web(ops: str, *inputs: list[int | None], root: int = -1) -> Web:
-    """Return a graph from the names of its ops."""
+    """Build a graph from the names of its ops."""
     names = ops.split()
     return Web(names, list(inputs), root % len(names))
 
 
 def long_web(n: int, back: int | None) -> Web:
-    """Return a leaf and n times y = y + y; the input of node `back` is the last one, if given."""
+    """Return a leaf and n times y = y + y; node `back`, if given, has the last node as input."""
     inputs: list[list[int | None]] = [[], *([k, k] for k in range(n))]
     if back is not None:
         inputs[back] = [n]
@@ -103,7 +103,7 @@ def long_web(n: int, back: int | None) -> Web:
 
 
 def wide_web(n: int) -> Web:
-    """Return a long graph, and below it a root of which all its nodes are the inputs."""
+    """Return a long graph with a root whose inputs are all its nodes."""
     graph = long_web(n, None)
     return Web([*graph.ops, "sum"], [*graph.inputs, list(range(n + 1))], n + 1)
 
@@ -121,7 +121,7 @@ def random_web(t: Tester, n: int, *, cyclic: bool) -> Web:
             ops.append(op)
             inputs.append(row)
         root = int(t.fixed.integers(n // 2, n))
-        if cyclic or t.fixed.random() < 0.5:  # an edge to a later node; may be out of reach
+        if cyclic or t.fixed.random() < 0.5:  # an edge to a later node, perhaps out of reach
             k = int(t.fixed.integers(1, n))
             inputs[k][int(t.fixed.integers(len(inputs[k])))] = int(t.fixed.integers(k, n))
         graph = Web(ops, inputs, root)
@@ -138,17 +138,17 @@ def drive(
     *,
     given: str,
 ) -> Any:
-    """Call a driver's function on a graph; return what it gives, with the graph's own places.
+    """Call a driver's function on a graph; return its result, with the graph's own places.
 
-    The rows are sent in a shuffled order. In the graph's own a cycle shows: where an input's row is
-    no lower one.
+    Sends the rows in a shuffled order: in the graph's own order, an input with a higher row would
+    reveal a cycle.
 
     Args:
         t: the check's tester.
-        name: of the driver's function.
+        name: the driver's function.
         graph: the graph.
-        before: the same nodes with other inputs, about which is asked first.
-        lines: per node its line.
+        before: the same nodes with other inputs, to call it on first.
+        lines: each node's line.
         given: what the message's first part says.
     """
     at = t.random.spawn(1)[0].permutation(len(graph.ops)).tolist()  # takes no number from `random`
@@ -210,5 +210,5 @@ def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
 
 
 def n_edges(graph: Web) -> int:
-    """Return how many edges the nodes have that the root depends on."""
+    """Return the number of edges of the nodes that the root depends on."""
     return sum(len(graph.edges(k)) for k in graph.reachable())

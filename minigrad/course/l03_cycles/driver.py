@@ -1,8 +1,7 @@
 """Builds graphs of Nodes in the learner's process, cycles and all; hands back plain data.
 
-A node is known by its place: the number of its row. Rows come in a shuffled order, as a row below
-its inputs would say already where a cycle is: the learner's code can look at what this module's
-functions hold.
+A node is known by its place: the number of its row. Rows come in a shuffled order, since the order
+of rows would reveal a cycle, and the learner's code can look at what this module's functions hold.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ from minigrad.course.objects import Node
 
 
 class Counted(tuple):
-    """Inputs of a node that count how often one of them is looked at, for all together."""
+    """A node's inputs that count how often one is looked at, for all nodes together."""
 
     __slots__ = ()
     looks = 0
@@ -30,7 +29,7 @@ class Counted(tuple):
 
 
 class Compared(Node):
-    """A Node that counts how often one is compared with another one, for all together."""
+    """A Node that counts comparisons of two nodes, for all nodes together."""
 
     __hash__ = Node.__hash__
     times = 0
@@ -41,30 +40,30 @@ class Compared(Node):
 
 
 def build(ops, inputs, kind=tuple, lines=None, node=Node):
-    """Return the Nodes of a graph: per row its op and the places of its inputs."""
+    """Return a graph's Nodes; each row has its op and its inputs' places."""
     nodes = [node(op, (), (k,), lines[k] if lines else "") for k, op in enumerate(ops)]
     join(nodes, inputs, kind)
     return nodes
 
 
 def join(nodes, inputs, kind=tuple):
-    """Give nodes their inputs, of which the places are known."""
+    """Set the inputs of nodes, given as places."""
     for node, row in zip(nodes, inputs, strict=True):
         node.inputs = kind(None if i is None else nodes[i] for i in row)
 
 
 def places(found, nodes):
-    """Return a list of places for a list of nodes; text for what is none; else what it is."""
+    """Return places for a list of nodes, text for items that are none; describe anything else."""
     if not isinstance(found, list | tuple):
         return found
     place = {id(node): k for k, node in enumerate(nodes)}
-    # No repr of a node that has a place: it looks at edges.
+    # Take no repr of a node with a place: that would look at edges.
     kept = [place[id(one)] if id(one) in place else repr(one)[:60] for one in found]
     return kept if isinstance(found, list) else tuple(kept)
 
 
 def as_they_were(nodes, made, kind):
-    """Whether nodes have the attributes that they had, and no others."""
+    """Return whether nodes still have exactly the attributes that they had."""
     return all(
         {**vars(node), "inputs": None} == {**known, "inputs": None}
         and type(node.inputs) is kind
@@ -75,9 +74,9 @@ def as_they_were(nodes, made, kind):
 
 
 def find(mine, ops, inputs, root, before=None):
-    """Return what find_cycle gives, as places, and how often edges were looked at.
+    """Return the result of find_cycle, as places, and how often edges were looked at.
 
-    With `before` it is asked about the same nodes with these inputs first.
+    With `before`, call it first on the same nodes with these inputs.
     """
     nodes = build(ops, before or inputs, Counted)
     if before:
@@ -97,13 +96,13 @@ def find(mine, ops, inputs, root, before=None):
 
 
 def find_long(mine, ops, inputs, root):
-    """Return what find_cycle gives for a long graph, whose edges are not counted."""
+    """Return the result of find_cycle for a long graph, without counting looks at edges."""
     nodes = build(ops, inputs)
     return {"found": places(mine.find_cycle(nodes[root]), nodes), "looks": 0}
 
 
 def find_compared(mine, ops, inputs, root):
-    """Return the same for a graph whose nodes count how often two of them are compared."""
+    """Return the same for a graph whose nodes count comparisons of two of them."""
     nodes = build(ops, inputs, node=Compared)
     Compared.times = 0
     found = mine.find_cycle(nodes[root])
@@ -111,10 +110,10 @@ def find_compared(mine, ops, inputs, root):
 
 
 def explained(mine, ops, lines):
-    """Return what explain_cycle gives for a path of nodes with these ops and lines.
+    """Return the result of explain_cycle for a path of nodes with these ops and lines.
 
-    Also for the path of the same nodes once each has the op and the line of another one; and
-    whether both lists are as they were.
+    Also return that for the same nodes once each has another one's op and line, and whether both
+    lists are as they were.
     """
     nodes = [Node(op, line=line) for op, line in zip(ops, lines, strict=True)]
     path, made = [*nodes, nodes[0]], [dict(vars(node)) for node in nodes]
@@ -130,7 +129,7 @@ def explained(mine, ops, lines):
 def asserted(mine, ops, inputs, root, before=None, lines=None, counted=True):
     """Return what assert_dag raises, if anything, and how often edges were looked at.
 
-    With `before` it is asked about the same nodes with these inputs first.
+    With `before`, call it first on the same nodes with these inputs.
     """
     kind = Counted if counted else tuple
     nodes = build(ops, before or inputs, kind, lines)
@@ -163,12 +162,12 @@ def asserted(mine, ops, inputs, root, before=None, lines=None, counted=True):
 
 
 def assert_long(mine, ops, inputs, root):
-    """Return the same for a long graph, whose edges are not counted."""
+    """Return the same for a long graph, without counting looks at edges."""
     return asserted(mine, ops, inputs, root, counted=False)
 
 
 def rows(root, known):
-    """Return the graph behind a Node as rows; `known` are the nodes that come first."""
+    """Return the graph behind a Node as rows, with the nodes `known` first."""
     nodes, place = list(known), {id(node): k for k, node in enumerate(known)}
     if id(root) not in place:
         place[id(root)] = len(nodes)
@@ -193,7 +192,7 @@ def store(mine, start, factor):
     first = h.node
     u = h.times(w)
     made = u.node
-    _, line = h.store_(u), mine.Number(0.0).node.line  # a Number made in the same line
+    _, line = h.store_(u), mine.Number(0.0).node.line  # a Number made on the same line
     of_u = made.op if u.node is made else u.node.op
     values = {"value": h.value, "value_of_u": u.value, "kind": type(h.node.inputs).__name__}
     return {**values, "line": line, "of_u": of_u, **rows(h.node, [first, w.node])}

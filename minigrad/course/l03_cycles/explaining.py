@@ -32,7 +32,7 @@ def texts(ops: list[str], lines: list[str]) -> list[str]:
 
 
 def shortened(names: list[str], keep: int = 4, most: int = 8) -> list[str]:
-    """Return the texts of a path, some of them left out if there are more than `most`."""
+    """Return the texts of a path, shortened if there are more than `most`."""
     if len(names) <= most:
         return names
     return [*names[:keep], f"... {len(names) - 2 * keep} more ...", *names[-keep:]]
@@ -77,7 +77,7 @@ def check_text(t: Tester, ops: list[str], lines: list[str], given: str) -> None:
 
 
 def check_rest(t: Tester, answer: dict, later: str) -> None:
-    """Fail if the path was written to, or if the text of changed nodes is not the new one."""
+    """Fail if the path was written to, or if changed nodes do not change the text."""
     if not answer["same"]:
         say = "An error keeps this path, and shows it again. Whose list do you change?"
         t.fail("changed_input", "the path as it was", "a list with other entries", say)
@@ -91,7 +91,7 @@ def check_rest(t: Tester, answer: dict, later: str) -> None:
 
 
 def check_middle(t: Tester, got: str, names: list[str], expected: str, middle: str) -> None:
-    """Fail with what is wrong about a path that had to be shortened."""
+    """Fail and say what is wrong in a path that had to be shortened."""
     if got == " -> ".join(names):
         say = f"This path has {len(names)} entries. Of how many are all of them shown, at most?"
         t.fail("not_shortened", expected, repr(got)[:200], say)
@@ -108,7 +108,7 @@ def short(t: Tester) -> None:
         lines = [LINES[k % 4].format(t.fixed.integers(1, 99)) for k in range(n)]
         if n in (2, 4):
             lines[int(t.fixed.integers(n))] = ""
-        if n == 7:  # or the message would be all line numbers
+        if n == 7:  # else the message would be all line numbers
             lines[2:] = [""] * 5
         check_text(t, ops, lines, given_path(ops, lines))
     for op, line in zip(OPS, LINES, strict=False):
@@ -128,7 +128,7 @@ def long(t: Tester) -> None:
 
 
 def given_path(ops: list[str], lines: list[str]) -> str:
-    """Return the call as a learner should see it."""
+    """Return the call as messages show it."""
     names = [
         f'{op} with line "{line}"' if line else op for op, line in zip(ops, lines, strict=True)
     ]

@@ -55,7 +55,7 @@ SOME = (
 )
 
 
-# What is pushed five times before it is finished once
+# A node that is pushed five times before it is finished once
 FAN = web("leaf where sum", [], [0] * 5, [1] * 5)
 # The same three nodes, without a cycle and with one: a graph changes from call to call.
 CHAIN, RING = web("leaf tanh exp", [], [0], [1]), web("leaf tanh exp", [2], [0], [1])
@@ -63,7 +63,7 @@ CHANGED = "The graph is another one since the last call. What of that call do yo
 
 
 def ask(t: Tester, graph: Web, before: Web | None = None) -> Any:
-    """Return what find_cycle gives for a graph; `before`: asked first, of the same nodes."""
+    """Return the result of find_cycle for a graph; with `before`, call it first on that."""
     given = f"find_cycle({graph.name(graph.root)}) of {graph.shape()}"
     if before:
         given += f"; the call before, on the same nodes, was for {before.shape()}"
@@ -115,7 +115,7 @@ def no_cycle(t: Tester) -> None:
         check_none(t, graph)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 60)):
         check_none(t, random_web(t, n, cyclic=False))
-    check_some(t, SOME[1])  # so that always saying None is worth nothing
+    check_some(t, SOME[1])  # so that always returning None earns nothing
     if (found := ask(t, CHAIN, before=RING)) is not None:
         t.fail("kept", "None: no node depends on itself", show(found), CHANGED)
 
@@ -154,7 +154,7 @@ def deep_and_wide(t: Tester) -> None:
         answer = drive(t, how, graph, given=given)
         found = answer["found"]
         check_looks(t, answer["looks"], n_edges(graph))
-        most = 40 * n  # a list of all nodes is compared with n * n / 2 times, one of a few is not
+        most = 40 * n  # `in` over a list of all nodes compares n * n / 2 times
         if answer.get("compared", 0) > most:
             say = "`in` compares with the entries of a list one by one. What answers at once?"
             wanted = f"at most {most:,} comparisons of one node with another"
@@ -184,7 +184,7 @@ AGAIN = "A node that is finished once need not be searched again. Does yours rem
 
 
 def check_looks(t: Tester, looks: int, edges: int, attempt: str = AGAIN) -> None:
-    """Fail where edges were looked at more than twice."""
+    """Fail if edges were looked at more than twice."""
     if looks > 2 * edges:
         t.fail(
             "cost",

@@ -32,7 +32,7 @@ BY_HAND = "Go through the calls by hand: what is in grads after each?"
 
 
 def stored(t: Tester, found: Any, key: str) -> np.ndarray:
-    """Fail unless grads holds an array for this key, as code has it; return the array."""
+    """Return the array that grads holds for this key; fail unless it holds one."""
     if not isinstance(found, np.ndarray | np.generic):
         missing = found is None
         t.fail(
@@ -50,8 +50,8 @@ def add_two(t: Tester) -> Iterator[list]:
     """Add two gradients of each shape, dtype and layout; fail where the sum is wrong.
 
     Yields:
-        What was found: grads[0], whether it is the array that was stored first, what the second
-        call returned, and that array before and after others wrote into the first gradient.
+        grads[0], whether it is the array that was stored first, the second call's result, and that
+        array before and after others wrote into the first gradient.
     """
     for g in samples.arrays(t.random):
         h = np.array(2.5 - 2 * g)

@@ -1,7 +1,7 @@
 """Puts a learner's functions of lessons 01 to 04 into one file that is an engine.
 
-The frame is a whole engine in plain NumPy. It has a mark before each part that a lesson asks for;
-there the learner's own function takes the given one's place, if it passes its checks.
+The frame is a whole engine in plain NumPy. It has a mark before each part that a lesson asks for.
+There the learner's own function replaces the given one, if it passes its checks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARK = re.compile(r"^# --- (\d\d\.\w+|the engine)$", re.MULTILINE)
 
 
 class Part(NamedTuple):
-    """One part of the assembled engine: which, whose it is, and its lines of code."""
+    """One part of the assembled engine: its name, whose it is, and its lines of code."""
 
     exercise: str
     is_mine: bool
@@ -43,13 +43,13 @@ class Part(NamedTuple):
 
 
 class NotAlone(ValueError):
-    """A function needs something that a file of its own cannot have; the text says what."""
+    """Raised if a function needs what a file of its own cannot have; the text says what."""
 
 
 def assemble(name: str = "my_engine.py") -> tuple[Path, list[Part]]:
     """Write the engine into the learner's folder; return its path, and whose its parts are.
 
-    A file of this name that says something else is copied into `.minigrad/backup` first.
+    First copy a different file of this name into `.minigrad/backup`.
     """
     folder = find_folder()
     text, *blocks = MARK.split(FRAME.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def assemble(name: str = "my_engine.py") -> tuple[Path, list[Part]]:
 
 
 def own_text(exercise_id: str, known: set[str]) -> str | None:
-    """Return the learner's function, None where there is none that passes and stands alone."""
+    """Return the learner's function, None unless it passes and stands alone."""
     try:
         folder = find_folder()
         path = folder.exercise_file(find_stem(exercise_id[:2]))
@@ -86,17 +86,17 @@ def own_text(exercise_id: str, known: set[str]) -> str | None:
 
 
 def alone(source: str, name: str, known: set[str]) -> str:
-    """Return a function of a file together with what it needs from that file.
+    """Return a function of a file together with all that it needs from that file.
 
-    Helpers go inside, so that they meet no other part's helpers.
+    Helpers go inside the function, so that they cannot clash with another part's.
 
     Args:
         source: the text of the file.
         name: the function.
-        known: names that are there anyway.
+        known: names that the engine's file defines anyway.
 
     Raises:
-        NotAlone: it needs minigrad, or is not in the file.
+        NotAlone: the function needs minigrad, or is not in the file.
     """
     lines = source.split("\n")
     defined: dict[str, ast.stmt] = {}
@@ -126,7 +126,7 @@ def alone(source: str, name: str, known: set[str]) -> str:
 
 
 def names_of(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement of a module defines."""
+    """Return the names that a module-level statement defines."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return [statement.name]
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -139,7 +139,7 @@ def names_of(statement: ast.stmt) -> list[str]:
 
 
 def text_of(statement: ast.stmt, lines: list[str]) -> str:
-    """Return a statement as it was written; of a function's docstring only the first line."""
+    """Return a statement's source, with only the first line of a function's docstring."""
     first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
     own = lines[first - 1 : statement.end_lineno]
     if isinstance(statement, ast.FunctionDef) and ast.get_docstring(statement):
@@ -152,7 +152,7 @@ def text_of(statement: ast.stmt, lines: list[str]) -> str:
 
 
 def lines_of_code(text: str) -> int:
-    """Count the lines that are no comment, no docstring and not empty."""
+    """Count the lines that are not empty and belong to no comment or docstring."""
     counted: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:

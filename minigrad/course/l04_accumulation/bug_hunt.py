@@ -74,7 +74,7 @@ def diagnosis(t: Tester) -> None:
 def simulated(
     critic: float, actor: float, xs: np.ndarray, ys: np.ndarray, rate: float, cleared: str
 ) -> np.ndarray:
-    """Return the log of a training that clears gradients in this way."""
+    """Return the log of a training that clears gradients this way."""
     of_critic = of_actor = 0.0
     log = []
     for x, y in zip(xs, ys, strict=True):
@@ -102,13 +102,13 @@ def simulated(
 def rearranged(
     critic: float, actor: float, xs: np.ndarray, ys: np.ndarray, rate: float, how: str
 ) -> np.ndarray:
-    """Return the log of a training that does the lines of a round in another order."""
+    """Return the log of a training that runs a round's lines in another order."""
     log = []
     for x, y in zip(xs, ys, strict=True):
         of_critic = 2 * (critic * x - y) * x
         of_actor = actor - critic
         if how == "both_first":
-            of_critic -= actor  # the actor's backward pass comes past before the critic moves
+            of_critic -= actor  # the actor's backward pass adds to it before the critic moves
         critic -= rate * of_critic
         if how.startswith("logged"):
             of_actor = actor - critic

@@ -8,15 +8,15 @@ from minigrad.grader.tester import Tester
 
 
 def program(*lines: str) -> tuple[list[str], str]:
-    """Return the lines of a program, and how a message shows them."""
+    """Return a program's lines, and the text of them for messages."""
     return list(lines), "; ".join(lines)
 
 
 def arrays(t: Tester, n: int) -> list[np.ndarray]:
-    """Return n short arrays, none with a 0."""
+    """Return n short arrays without 0."""
     return [np.round(t.random.uniform(0.5, 2, 2), 1) for _ in range(n)]
 
 
 def text(array: np.ndarray) -> str:
-    """Return what a program writes for an array."""
+    """Return an array as a program's source writes it."""
     return f"np.array({array.tolist()})"

@@ -13,7 +13,7 @@ def run(mine, program, wanted, arrays=()):
         arrays: the values of g and h.
 
     Returns:
-        Per expression its value after the program.
+        Each expression's value after the program.
     """
     getattr(mine, "TAPES", []).clear()
     names = {**vars(mine), "np": np, **dict(zip("gh", arrays, strict=False))}
@@ -22,7 +22,7 @@ def run(mine, program, wanted, arrays=()):
 
 
 def failing(mine, program, last, wanted=()):
-    """Run a program, then a last line that is to raise; tell what it raised.
+    """Run a program, then a last line that must raise; return what it raised.
 
     Returns:
         (names of the error's classes or None, its text, the values of `wanted`).
@@ -44,9 +44,8 @@ def microbatches(mine, w, batches, learning_rate):
     """Take the step on the loss of a linear model, the mean over rows of |x @ w - y| ** 2.
 
     Returns:
-        (the new w, w as it is after the call, the new w once something else is written into w, per
-        call of mean_gradient (the number of rows, the w it was called with), per call what it
-        returned, and that as it is after all).
+        (the new w; w after the call; the new w once w is overwritten; for each call of
+        mean_gradient the number of rows and its w; each call's result, and that after all calls).
     """
     calls, given = [], []
 
@@ -59,5 +58,5 @@ def microbatches(mine, w, batches, learning_rate):
 
     new = mine.microbatch_step(w, batches, mean_gradient, learning_rate)
     then, after = (one.copy() if isinstance(one, np.ndarray) else one for one in (new, w))
-    w[...] = w == 0  # another number in every place: who shares its memory shows them
+    w[...] = w == 0  # changes every entry, which shows in all that share its memory
     return then, after, new, calls, given

@@ -42,12 +42,12 @@ def parameter(data):
 
 
 def values(x):
-    """Return the array of a Variable; of anything else, an array of it."""
+    """Return a Variable's array; turn anything else into an array."""
     return x.data if isinstance(x, Variable) else np.asarray(x, dtype=float)
 
 
 def record(op, data, inputs, saved):
-    """Return a result with its Node; without one where no input has a Node."""
+    """Return a result with its Node, or without one if no input has a Node."""
     nodes = tuple(x.node if isinstance(x, Variable) else None for x in inputs)
     if not any(nodes):
         return Variable(data)
@@ -163,7 +163,7 @@ def backward(loss):
         if node.op == "leaf":
             continue
         found = RULES[node.op](grads.pop(node), *node.saved)
-        node.saved = ()  # used, and never needed again
+        node.saved = ()  # used for the last time
         for source, g in zip(node.inputs, found, strict=True):
             if source is not None:
                 accumulate(grads, source, unbroadcast(np.asarray(g), source.shape))

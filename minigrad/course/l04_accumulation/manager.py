@@ -36,7 +36,7 @@ BY_HAND = (
 
 
 def boxes(**values: np.ndarray) -> str:
-    """Return the line of a program that makes boxes."""
+    """Return a program's line that makes boxes."""
     made = ", ".join(f"Box({value.tolist()})" for value in values.values())
     return f"{', '.join(values)} = {made}"
 

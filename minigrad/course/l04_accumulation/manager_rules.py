@@ -21,7 +21,7 @@ def must_raise(
     attempt: str,
     left: tuple[str, ...],
 ) -> None:
-    """Fail unless the last line of a program raises this error, and leaves all of `left` true."""
+    """Fail unless a program's last line raises this error and leaves all of `left` true."""
     _, given = program(*lines, last)
     kinds, text, found = t.drive("failing", list(lines), last, list(left), given=given)
     if kinds is None:

@@ -160,9 +160,9 @@ def _(w, batches, mean_gradient, learning_rate):
 def check_step(
     t: Tester, rows: list[int], of_x: Shape, of_y: Shape = (), *, stays: str = ""
 ) -> None:
-    """Ask for a step on batches of these sizes; a row of x, and of y, has the shape given.
+    """Check a step on batches of these sizes, whose rows of x and y have the given shapes.
 
-    `stays` says what keeps w where it is: its rate, its gradient, or that of the first batch is 0.
+    `stays` says what is 0 to keep w unchanged: the rate, the gradient, or the first batch's one.
     """
     w = numbers(t.random, of_x + of_y)
     rate = 0.0 if stays == "rate" else float(t.random.choice([0.05, 0.1, 0.2]))

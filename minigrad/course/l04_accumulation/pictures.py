@@ -19,9 +19,9 @@ def draw_arrivals(
 
     Args:
         axis: a matplotlib axis.
-        names: per key what its row is called, the row that is reached first on top.
-        arrivals: in order, the key and the gradient that arrived for it.
-        step: how many have arrived.
+        names: each key's row label; the row that is reached first is on top.
+        arrivals: the keys and the gradients that arrived for them, in order.
+        step: the number of arrivals so far.
     """
     rows = list(names)
     sums = dict.fromkeys(rows, 0.0)
@@ -41,7 +41,7 @@ def draw_arrivals(
         axis.text(max(sums[key], 0.0), row, text, va="center", fontsize=9)
     totals = [sum(g for k, g in arrivals if k == key) for key in rows]
     axis.set(xlim=(0, max(totals) * 1.3), yticks=range(len(rows)), yticklabels=names.values())
-    # Limits of its own: rows that nothing has reached yet have no bar that would count.
+    # Fixed limits: rows that nothing has reached have no bar to set them.
     axis.set(xlabel="gradient so far", ylabel="value", ylim=(len(rows) - 0.5, -0.5))
     axis.set_title(f"arrival {step} of {len(arrivals)}", fontsize=10)
 

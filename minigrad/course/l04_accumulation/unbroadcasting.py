@@ -27,14 +27,14 @@ unbroadcast = lesson.exercise(
 
 
 def summed(g: np.ndarray, shape: Shape) -> np.ndarray:
-    """Return the sum per entry of the operand, found by numbering its entries."""
+    """Return the sum for each entry of the operand, by numbering its entries."""
     size = int(np.prod(shape))
     entries = np.broadcast_to(np.arange(size).reshape(shape), g.shape)
     return np.bincount(entries.ravel(), weights=g.ravel(), minlength=size).reshape(shape) * 1.0
 
 
 def after_new_axes(g, shape):
-    """Return the sum over the axes in front, which the operand does not have."""
+    """Return the sum over the leading axes, which the operand lacks."""
     return g.sum(axis=tuple(range(g.ndim - len(shape))))
 
 
@@ -97,8 +97,8 @@ def _(g, shape):
 
 
 def check_sum(t: Tester, g: np.ndarray, shape: Shape) -> None:
-    """Ask for the gradient of an operand that was stretched to g's shape."""
-    is_small = g.size <= 12 and g.flags.c_contiguous  # enough to be shown as a whole
+    """Check the gradient of an operand that was broadcast to g's shape."""
+    is_small = g.size <= 12 and g.flags.c_contiguous  # small enough to show whole
     got = t.compare(
         summed(g, shape),
         g,

@@ -39,13 +39,13 @@ SAME = "Write down the addresses of both. What ravel() or a copy gives has other
 def ask(
     t: Tester, a: str, b: str, key: str, attempt: str, dtype: str = "float64", size: int = SIZE
 ) -> None:
-    """Ask about two arrays, given as expressions, in either order; NumPy knows the answer."""
+    """Check two arrays, given as expressions, in both orders; NumPy knows the answer."""
     for one, other in {(a, b): 0, (b, a): 0}:
         ask_once(t, one, other, key, attempt, dtype, size)
 
 
 def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str, size: int) -> None:
-    """Ask about two arrays in this order."""
+    """Check two arrays in this order."""
     x, y = np.zeros(size, dtype), np.zeros(size, dtype)
     names = {"x": x, "y": y, "m": x.reshape(3, -1), "c": x.reshape(2, 3, -1), "np": np}
     one, other = (eval(text, dict(names)) for text in (a, b))
@@ -72,13 +72,13 @@ def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str, size
 
 
 def common_bytes(a: np.ndarray, b: np.ndarray) -> str:
-    """Return how many bytes two arrays have in common, in words."""
+    """Return in words how many bytes two arrays share."""
     n = len(addresses(a) & addresses(b))
     return f": {counted(n, 'byte')} in both" if n else ": no byte is in both"
 
 
 def addresses(array: np.ndarray) -> set[int]:
-    """Return the addresses of all bytes of an array's elements."""
+    """Return the addresses of all bytes in an array's elements."""
     start = array.__array_interface__["data"][0]
     found = set()
     for index in np.ndindex(array.shape):

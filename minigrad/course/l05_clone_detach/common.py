@@ -17,17 +17,17 @@ INPLACE = "The caller goes on using its own Box: leave it as it is, and make a n
 
 
 def entries(array: Any) -> str:
-    """Return a small array as its entries alone; anything else as `show` has it."""
+    """Return a small array's entries as text; anything else as `show` does."""
     if isinstance(array, np.ndarray) and array.ndim <= 2 and array.size <= 12:
         return str(array.tolist())
     return show(array)
 
 
 def asked(t: Tester, name: str) -> Iterator[tuple[np.ndarray, str | None, dict]]:
-    """Call detach or clone on Boxes of every kind; fail unless a new Box came back each time.
+    """Call detach or clone on Boxes of every kind; fail unless each call returns a new Box.
 
     Yields:
-        (the values of the Box, its history, what came back).
+        (the Box's values, its history, the result).
     """
     plain = [(history, samples.numbers(t.random, (3,))) for history in HISTORIES]
     kinds = samples.arrays(t.random, dtypes=("float64", "float32", "int64", "bool"))
@@ -45,12 +45,12 @@ def asked(t: Tester, name: str) -> Iterator[tuple[np.ndarray, str | None, dict]]
 
 
 def has_moved(before: Any, later: Any) -> bool:
-    """Whether an array shows others' writes: other values than before they were made."""
+    """Return whether an array shows others' writes: its values changed with them."""
     return isinstance(before, np.ndarray) and not np.array_equal(before, later)
 
 
 def check_box(t: Tester, facts: dict) -> None:
-    """Fail unless a new Box came back and the given one is as it was."""
+    """Fail unless the result is a new Box and the given one is unchanged."""
     if "made" in facts:
         if facts["made"] is None:
             t.none("a new Box")
@@ -76,7 +76,7 @@ def check_box(t: Tester, facts: dict) -> None:
 
 
 def node_text(node: dict) -> str:
-    """Return what a node is, in words."""
+    """Return in words what a node is."""
     if node["is"] == "none":
         return "node None"
     if node["is"] == "same":

@@ -57,7 +57,7 @@ COPIES = {
 
 
 def run(t: Tester, steps: list[Step], values: np.ndarray | None = None) -> None:
-    """Run steps on the learner's buffers; fail where something is not even a buffer."""
+    """Run steps on the learner's buffers; fail if something is not even a buffer."""
     values = samples.numbers(t.random, (3,)) if values is None else values
     is_plain = values.dtype == np.float64 and values.flags.c_contiguous
     made = f"array({entries(values)})" if is_plain else show(values)
@@ -73,7 +73,7 @@ def run(t: Tester, steps: list[Step], values: np.ndarray | None = None) -> None:
 
 
 def bad(t: Tester, note: dict) -> None:
-    """Fail for what fork, read or write returned."""
+    """Fail because of what fork, read or write returned."""
     key, expected, attempt = BAD[note["bad"]]
     got = {"itself": "the buffer itself", "read_only": "an array that refuses writes"}
     kind = note["type"]
@@ -86,7 +86,7 @@ def bad(t: Tester, note: dict) -> None:
 
 
 def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None:
-    """Compare what the buffers show after one step, and how many memories there are."""
+    """Compare the buffers' values after one step, and the number of memories."""
     values = {name: shown[0] for name, shown in after["shown"].items()}
     for name, right in model.values().items():
         t.dtype(values[name], right.dtype, "A copy keeps the dtype.")
@@ -201,7 +201,7 @@ def any_order(t: Tester) -> None:
 
 
 def step(move: str, number: int) -> Step:
-    """Return the step that is written `a>b`, where a makes a fork b, or `a`, where a writes."""
+    """Return the step for `a>b`, where a makes a fork b, or for `a`, where a writes."""
     old, _, new = move.partition(">")
     return ("fork", new, old) if new else ("write", old, number % 3, 10.0 + number)
 

@@ -1,4 +1,4 @@
-"""What copy-on-write must do, with every owner counted by hand: the check's own bookkeeping."""
+"""Models what copy-on-write must do: the check's own bookkeeping, with explicit owner counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Model:
-    """Buffers by name, each with the number of the memory that it shows."""
+    """Buffers by name, each with the number of its memory."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.memories = [values.copy()]
@@ -16,11 +16,11 @@ class Model:
         self.n_copies = 0
 
     def values(self) -> dict[str, np.ndarray]:
-        """Return what each buffer shows."""
+        """Return each buffer's values."""
         return {name: self.memories[place] for name, place in self.where.items()}
 
     def do(self, step: tuple) -> str:
-        """Do one step; return which mistake a copy too many would be."""
+        """Do one step; return the mistake that an extra copy would show."""
         what, *rest = step
         if what == "start":
             return "start"
@@ -54,7 +54,7 @@ class Model:
 
 
 def step_text(step: tuple) -> str:
-    """Return a step as the line of Python that it is."""
+    """Return a step as a line of Python."""
     what, *rest = step
     if what == "fork":
         return f"{rest[0]} = {rest[1]}.fork()"

@@ -1,6 +1,6 @@
 """Pictures of lesson 05: who shows which memory, which bytes a view has, and a table of yes and no.
 
-They draw what `look` found in the engine, or in anything that has values at an address.
+They draw what `look` returns about the engine, or about anything that has values at an address.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Seen = dict[str, tuple[int, tuple, str]]
 
 
 def look(**things: Any) -> Seen:
-    """Return for each Variable (or CowBuffer, or array): its address, its values, its node."""
+    """Return the address, values and node of each Variable (or CowBuffer, or array)."""
     seen = {}
     for name, thing in things.items():
         if hasattr(thing, "data_ptr"):
@@ -35,8 +35,8 @@ def draw_memory(
     Args:
         axis: a matplotlib axis.
         seen: what `look` returned.
-        title: of the picture.
-        order: addresses in the order of their rows; others come after them.
+        title: the picture's title.
+        order: the addresses of the first rows; others follow.
         nodes: whether to write the node of each Variable under its name.
     """
     rows = list(dict.fromkeys([*order, *(address for address, _, _ in seen.values())]))
@@ -85,7 +85,7 @@ def rectangle(corner: tuple[float, float], width: float, height: float, colour: 
 
 
 def draw_bytes(axis: Any, whole: np.ndarray, views: Mapping[str, np.ndarray]) -> None:
-    """Draw which bytes of a whole array each of its views shows, and the range that it spans."""
+    """Draw the bytes of a whole array that each view shows, and the range that the view spans."""
     start = whole.ctypes.data
     for row, view in enumerate(views.values()):
         index = np.indices(view.shape).reshape(view.ndim, -1)
@@ -102,7 +102,7 @@ def draw_bytes(axis: Any, whole: np.ndarray, views: Mapping[str, np.ndarray]) ->
 
 
 def draw_table(axis: Any, columns: Sequence[str], rows: Mapping[str, Sequence[Any]]) -> None:
-    """Draw a table: True is a green yes, False a red no, and texts are texts."""
+    """Draw a table: True as a green yes, False as a red no, texts as they are."""
     for x, column in enumerate(columns):
         axis.text(x + 0.5, -0.25, column, ha="center", va="bottom", fontsize=9, color=TEXT)
     for y, cells in enumerate(rows.values()):

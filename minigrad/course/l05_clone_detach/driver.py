@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.course.objects import Box, Node, Storage
 
-array_equal = np.array_equal  # before the learner's file, which could put another in its place
+array_equal = np.array_equal  # taken before the learner's file, which could replace it
 
 
 def node_of(history):
@@ -17,19 +17,19 @@ def node_of(history):
 
 
 def parts(node):
-    """Return what a Node consists of."""
+    """Return a Node's parts."""
     return node and dict(vars(node))
 
 
 def identity(box):
-    """Return what stays the same of a Box that is only read, except for its numbers."""
+    """Return all of a Box that reading leaves unchanged, except its numbers."""
     _, node, storage, data = whole(box)
     version, flags = getattr(storage, "version", None), str(getattr(data, "flags", None))
     return box, storage, id(data), flags, version, node, parts(node), attributes(box)
 
 
 def whole(box):
-    """Return a Box with all that it holds: its node, its Storage, its array."""
+    """Return a Box with everything that it holds: its node, its Storage, its array."""
     storage = getattr(box, "storage", None)
     return box, getattr(box, "node", None), storage, getattr(storage, "data", None)
 
@@ -40,7 +40,7 @@ def attributes(box):
 
 
 def apart(mine, name, values, version, history):
-    """Call detach or clone on one Box; say what came back and what became of the source."""
+    """Call detach or clone on one Box; describe the result and the source afterwards."""
     storage = Storage(values, version)
     node = node_of(history)
     box = Box(storage, node)
@@ -70,7 +70,7 @@ def apart(mine, name, values, version, history):
         return {**facts, "storage": type(made.storage).__name__}
     data = copied(made.storage.data)
     if values.flags.writeable:
-        values[...] = values == 0  # other values in every place: who shares its memory shows them
+        values[...] = values == 0  # changes every entry, which shows in all that share its memory
     return {
         **facts,
         "same_storage": made.storage is storage,
@@ -81,12 +81,12 @@ def apart(mine, name, values, version, history):
 
 
 def copied(data):
-    """Return a copy of an array, anything else as it is."""
+    """Return a copy of an array, anything else unchanged."""
     return data.copy() if isinstance(data, np.ndarray) else data
 
 
 def described(made, source):
-    """Say what a node is: nothing, the source's own, or a new one with these inputs."""
+    """Describe a node: None, the source's own, or a new one with these inputs."""
     if made is None:
         return {"is": "none"}
     if made is source:
@@ -132,13 +132,13 @@ def cow(mine, values, steps):
     """Run steps on CowBuffers, of which the first is called a.
 
     A step is ("fork", new, old), ("read", name), ("write", name, index, number), ("touch", name),
-    which asks for write() and writes nothing, ("poke", name), which looks whether anything that
-    read() gave so far could be written to, or ("drop", name).
+    which calls write() and writes nothing, ("poke", name), which tests whether any result of read()
+    so far can be written to, or ("drop", name).
 
     Returns:
-        A list: after each step the values that every buffer shows, and which memory by number.
+        A list: after each step the values of every buffer, and the number of its memory.
     """
-    _unrelated = mine.CowBuffer(np.array(values))  # shows other memory, so it owns none of this
+    _unrelated = mine.CowBuffer(np.array(values))  # has other memory, so it owns none of this
     buffers = {"a": mine.CowBuffer(values)}
     kept, reads, places = [], [], [address(values)]
     report = []
@@ -157,13 +157,13 @@ def cow(mine, values, steps):
             if address(array) not in places:
                 places.append(address(array))
             shown[name] = [array.copy(), places.index(address(array))]
-        del buffer  # or a dropped one would live on
+        del buffer  # else a dropped one would live on
         report.append({"shown": shown, "memories": len(places), **note})
     return report
 
 
 def one_step(buffers, step, kept, reads):
-    """Do one step; return what else is to be said about it."""
+    """Do one step; return further facts about it."""
     what, *rest = step
     if what == "fork":
         new, old = rest
@@ -190,7 +190,7 @@ def one_step(buffers, step, kept, reads):
 
 
 def cow_bytes(mine, n, steps):
-    """Run steps on a buffer of n numbers; return for each how many copies of it were allocated."""
+    """Run steps on a buffer of n numbers; return how many copies of it each allocates."""
     values = np.zeros(n)
     buffers = {"a": mine.CowBuffer(values)}
     copies = []
@@ -211,7 +211,7 @@ def cow_bytes(mine, n, steps):
 
 
 def sync(mine, online, target, order):
-    """Call target_sync; say what became of both networks."""
+    """Call target_sync; describe both networks afterwards."""
     networks = []
     for arrays, version, names in ((online, 5, list(online)), (target, 2, order)):
         networks.append(
@@ -242,7 +242,7 @@ def sync(mine, online, target, order):
 
 
 def target_facts(now, box, node, storage, data, version, of_node, theirs):
-    """Say what one Box of the target became."""
+    """Describe one Box of the target afterwards."""
     facts = {"type": type(now).__name__, "same_box": now is box}
     if not isinstance(now, Box) or not isinstance(now.storage, Storage):
         return facts
@@ -268,7 +268,7 @@ def target_facts(now, box, node, storage, data, version, of_node, theirs):
 
 
 def target(mine, arrays, transposed):
-    """Call make_target; say per name what it made, and whether online stayed as it was.
+    """Call make_target; describe its result for each name, and whether online is unchanged.
 
     With `transposed`, arrays with two axes lie in memory column by column.
     """

@@ -30,11 +30,11 @@ COMMON = "Both show one array here. What is left of its numbers after your first
 
 
 def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
-    """Synchronise two small networks and compare everything that is to hold afterwards.
+    """Synchronise two small networks and check everything that must hold afterwards.
 
     Args:
-        target: per name the array that the target has. In online the order is the reverse.
-        common: a name of which both have the very same array.
+        target: the target's arrays by name. In online the order is reversed.
+        common: a name for which both have the very same array.
     """
     order, names = list(target), list(reversed(target))
     online = {name: samples.numbers(t.random, target[name].shape, low=3, high=9) for name in names}
@@ -74,7 +74,7 @@ def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
 
 
 def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> bool:
-    """Whether the values went by position and not by name."""
+    """Return whether the values were copied by position instead of name."""
     pairs = zip(order, names, strict=True)
     return all(
         np.array_equal(now[mine].get("values", ()), online[theirs]) for mine, theirs in pairs
@@ -90,7 +90,7 @@ WRONG = {
 
 
 def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> None:
-    """Compare one Box of the target with what it must be; `how` is what wrong values would be."""
+    """Compare one Box of the target with what it must be; `how` explains wrong values."""
     if now["type"] != "Box":
         attempt = "The target keeps its own Box; only the numbers in its array change."
         t.fail("replaced", f"target[{name!r}], a Box", a_kind(now["type"]), attempt)
@@ -144,7 +144,7 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
 
 
 def miscounted(after: object, before: int) -> str:
-    """Return what to ask about a version that has not grown by one."""
+    """Return the Try line for a version that did not grow by one."""
     if after == before:
         return "A call writes to each Storage, equal values or not. Which path counts no write?"
     if isinstance(after, int) and after > before + 1:

@@ -126,7 +126,7 @@ class Step:
         self.measure = Formula(f"{self.fixed} + {self.per_sample}*x")
 
     def peak(self, batch: int) -> int:
-        """Return the peak memory of a batch."""
+        """Return a batch's peak memory."""
         return self.fixed + self.per_sample * batch
 
     def check(self, limit: int, batch: int, attempt: str) -> None:
@@ -194,7 +194,7 @@ def somewhere_between(t: Tester) -> None:
 
 
 def line_of(t: Tester) -> tuple[int, int]:
-    """Return what is fixed, and what a sample takes."""
+    """Return the fixed bytes, and the bytes per sample."""
     return int(t.random.integers(50, 90)), int(t.random.integers(5, 9))
 
 

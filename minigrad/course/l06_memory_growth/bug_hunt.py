@@ -13,8 +13,8 @@ from minigrad.grader.limits import Limits
 from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Mistake, Tester
 
-WIDTH = 8096  # that of the loop in the story; counts do not depend on it, bytes do
-MOST_LIVE = 100  # nodes at a time, of a loop that keeps nothing
+WIDTH = 8096  # the story's; it affects bytes but not counts
+MOST_LIVE = 100  # nodes at a time in a loop without leaks
 fix_dqn_loop = lesson.exercise(
     "fix_dqn_loop",
     difficulty=4,
@@ -22,7 +22,7 @@ fix_dqn_loop = lesson.exercise(
     returns="(losses, mean_value): a list of floats and a float",
     needs="engine",
     answers=("gc.collect",),
-    limits=Limits(call_seconds=15.0),  # a second's work: a busy machine must not fail it
+    limits=Limits(call_seconds=15.0),  # a second of work, with room for a busy machine
     hints=(
         "Two lines may hold the same nodes: with one of them out, the other holds on. Take out all "
         "six, put one back at a time, and watch the live nodes. Does what it keeps have a graph, "
@@ -42,7 +42,7 @@ INNOCENT = {
 
 
 def leak(kind: str, right: str, sign: str) -> Part:
-    """Return what is asked about one kind of leak; sign: how it can be told."""
+    """Return the question about one kind of leak; sign: how to recognize it."""
     return Part(
         f"the line that makes the {kind}",
         right,
@@ -81,11 +81,11 @@ def diagnosis_cycle(t: Tester) -> None:
 
 
 def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict, Any, Any]:
-    """Run the loop on recorded states; fail where nodes pile up, or losses are missing.
+    """Run the loop on recorded states; fail if nodes pile up or losses are missing.
 
-    Returns what was seen, states and rewards.
+    Returns the driver's report, the states and the rewards.
     """
-    random = np.random.default_rng(1)  # of actions of nearly one value float32 may take another
+    random = np.random.default_rng(1)  # fixed: float32 may choose another action
     states = random.standard_normal((steps + 1, batch, 4)).astype(np.float32)
     rewards = random.uniform(-1, 1, (steps, batch, 4)).astype(np.float32)
     given = f"{steps} steps with networks 4 → {width} → 4, batch {batch}, garbage collector off"
@@ -97,9 +97,9 @@ def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict
             counted(seen["n_reports"], "call"),
             "The loop must go on telling what it does. What is reported, and what does it keep?",
         )
-    live = seen["live"][every == 1 :]  # the first step has no step before
+    live = seen["live"][every == 1 :]  # no step comes before the first
     slope = (live[-1] - live[0]) / ((len(live) - 1) * every)
-    holds = not plain(seen["returned"])  # what it returned has a graph, and is alive of course
+    holds = not plain(seen["returned"])  # a result with a graph is alive, of course
     if len({*live}) > 1 or (seen["left"] > live[0] and not holds):
         counts = ", ".join(str(n) for n in live[:3])
         when = f"every {every} steps" if every > 1 else "step by step"
@@ -137,7 +137,7 @@ def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict
 
 
 def plain(returned: Any) -> bool:
-    """Whether a value is made of floats, lists and tuples alone."""
+    """Return whether a value consists of floats, lists and tuples alone."""
     if isinstance(returned, list | tuple):
         return all(plain(item) for item in returned)
     return isinstance(returned, float)
@@ -152,12 +152,12 @@ def no_growth(t: Tester) -> None:
 @fix_dqn_loop.check(points=2)
 def still_learns(t: Tester) -> None:
     """It computes, returns and reports what it did before."""
-    for steps in (3, 5, 60):  # at the start; and the target network follows at step 50
+    for steps in (3, 5, 60):  # the start; the target network follows at step 50
         learns(t, steps)
 
 
 def learns(t: Tester, steps: int) -> None:
-    """Compare so many steps of the loop with those that it made before."""
+    """Compare this many steps with those of the unfixed loop."""
     seen, states, rewards = run(t, 16, steps=steps, batch=4, every=1)
     losses, means, trained = reference(states, rewards, seen["weights"])
     found, mean = seen["returned"]

@@ -22,11 +22,11 @@ bump_version = lesson.exercise(
 )
 
 LATE = 1_000_000
-OTHERS = 3  # as many Storages are made beside the one that is shown
+OTHERS = 3  # Storages made beside the one in question
 
 
 def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool = False) -> None:
-    """Bump under some Views and look at the Storage."""
+    """Bump a version through some Views and check the Storage."""
     shown = "the Storage" if not depth else "View(" * depth + "the Storage" + ")" * depth
     values, size = " of no values" * empty, 0 if empty else depth + 3
     place = int(t.random.spawn(1)[0].integers(OTHERS + 1))

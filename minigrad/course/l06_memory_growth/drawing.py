@@ -17,8 +17,8 @@ def draw_alive(axis: Any, events: Sequence[Any], at: int) -> None:
 
     Args:
         axis: a matplotlib axis.
-        events: those of a `mg.memory.timeline()`.
-        at: an event's index; buffers from before the timeline are not drawn.
+        events: the events of a `mg.memory.timeline()`.
+        at: an event's index; buffers older than the timeline are not drawn.
     """
     spans = lifetimes(events)
     alive = [span for span in spans if span.start <= at < span.stop]
@@ -42,7 +42,7 @@ def draw_alive(axis: Any, events: Sequence[Any], at: int) -> None:
 
 
 def bytes_in_use(events: Sequence[Any]) -> list[float]:
-    """Return the MiB in use after each event, counted from the moment before the first."""
+    """Return the MiB in use after each event, relative to the time before the first."""
     first = events[0]
     before = first.current_bytes - (first.bytes if first.kind == "alloc" else -first.bytes)
     return [0.0, *((event.current_bytes - before) / KIB**2 for event in events)]

@@ -1,4 +1,4 @@
-"""What the checks of lesson 06 do in the learner's process: writes, blocks, generators."""
+"""Runs in the learner's process for the checks of lesson 06: writes, blocks, generators."""
 
 import inspect
 import threading
@@ -21,7 +21,7 @@ ACCIDENTS = (
 
 
 def under_views(storage, depth):
-    """Return the Storage under `depth` Views, one upon the other."""
+    """Return a Storage under a chain of `depth` Views."""
     shown = storage
     for _ in range(depth):
         shown = View(shown, slice(1, None))
@@ -29,7 +29,7 @@ def under_views(storage, depth):
 
 
 def chain(shown):
-    """Return the Views from one down to its Storage, with their parts, and the Storage's values."""
+    """Return the Views from this one to its Storage, with their parts, and the Storage's values."""
     found = []
     while isinstance(shown, View):
         found += [shown, shown.index]
@@ -38,18 +38,18 @@ def chain(shown):
 
 
 def storage_under(shown):
-    """Return the Storage under some Views: no driver holds it, as it is what is to be found."""
+    """Return the Storage under some Views; no driver holds it, since that would be the answer."""
     return chain(shown)[-2]
 
 
-BUMPED = []  # kept, so that a new object has a new id: what goes by ids fails in bump_in_turn
+BUMPED = []  # kept, so that new objects have new ids: code that goes by ids fails in bump_in_turn
 
 
 def bump(mine, version, depth, times, size, late, place):
-    """Bump what lies under some Views, several times; return what is seen afterwards.
+    """Bump the Storage under some Views several times; return its state afterwards.
 
-    Then somebody else has written: the version is `late`, and it is bumped once more. The Storage
-    is made in this place among OTHERS more, which nobody is to write to.
+    Then set the version to `late`, as if somebody else had written, and bump once more. The Storage
+    is made in this place among OTHERS more, to which nobody may write.
     """
     others = [Storage(np.arange(float(size)), version) for _ in range(OTHERS + 1)]
     kept = [*others, *(other.data for other in others)]  # what they are does not tell which is it
@@ -77,21 +77,21 @@ def bump(mine, version, depth, times, size, late, place):
 
 
 def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
-    """Save Storages under Views, write to some, let backward free them; check what was saved.
+    """Save Storages under Views, write to some, let backward free them; call check_saved.
 
     With `same`, all show one Storage, which was written to until the last of them was saved. With
-    `looked`, it is checked before the writes, too. Returns what came back, or the kinds and the
-    text of what was raised, and whether a second call found something else.
+    `looked`, call it before the writes as well. Returns the result, or the kinds and text of the
+    error, and whether a second call differs.
     """
     one = Storage(np.zeros(64), versions[-1]) if same else None
     storages = [one or Storage(np.zeros(64), version) for version in versions]
     shown = tuple(under_views(s, depth) for s, depth in zip(storages, depths, strict=True))
-    known = tuple(int(str(n)) for n in versions)  # equal to the version, and no same object
+    known = tuple(int(str(n)) for n in versions)  # equal to the version, but not the same object
     ctx = Ctx(op, shown, known, line)
     if looked:
         mine.check_saved(ctx)
     write(storages, writes)
-    del writes  # they say whether an error is wanted
+    del writes  # they tell whether an error is wanted
     if is_freed:
         ctx.saved = None
     before, outcomes = facts(ctx, storages), []
@@ -108,16 +108,16 @@ def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
 
 
 def write(storages, writes):
-    """Write to Storages; a write is a place and how often."""
+    """Write to Storages; a write is (place, times)."""
     for place, times in writes:
         storages[place].data[...] += 1.0
         storages[place].version += times
 
 
 def dropped_views(mine, count):
-    """Check Views that nobody keeps, one after the other, each before and after a write.
+    """Call check_saved on one temporary View after another, before and after a write to each.
 
-    Returns for each check whether it raised.
+    Returns whether each call raised.
     """
     raised = []
     for version in range(count):
@@ -130,7 +130,7 @@ def dropped_views(mine, count):
 
 
 def raises(mine, ctx):
-    """Whether check_saved raises its error."""
+    """Return whether check_saved raises its error."""
     try:
         mine.check_saved(ctx)
     except mine.SavedValueModifiedError:
@@ -139,7 +139,7 @@ def raises(mine, ctx):
 
 
 def grown(mine, lines, limits):
-    """Ask max_batch about one function whose model grows between the calls."""
+    """Call max_batch for one function whose model grows between the calls."""
     now = [0, 0]
 
     def measure(batch):
@@ -153,28 +153,28 @@ def grown(mine, lines, limits):
 
 
 def bump_in_turn(mine, versions):
-    """Bump Storages in turn, each under a View that nobody keeps; return their versions."""
+    """Bump Storages in turn, each under a temporary View; return their versions."""
     storages = [Storage(np.zeros(3), version) for version in versions]
-    for _ in map(mine.bump_version, map(View, storages)):  # no name here is that of the Storage
+    for _ in map(mine.bump_version, map(View, storages)):  # no name here refers to the Storage
         pass
     return [storage.version for storage in storages]
 
 
 def facts(ctx, storages):
-    """Return what a look at a Ctx leaves as it is."""
+    """Return all that reading a Ctx must not change."""
     return ctx.saved, ctx.versions, [(s.version, s.data.tolist()) for s in storages]
 
 
 def block(mine, outside, changes):
-    """Enter a block and leave it; return the mode inside and after, and what `as` gave.
+    """Enter and leave a block; return the mode inside and after, and the value of `as`.
 
-    The object is made in the other mode; with `changes`, the body changes the mode.
+    Makes the object in the other mode. With `changes`, the body changes the mode.
     """
-    mode = mine.mode  # the object that everybody else holds
+    mode = mine.mode  # the object that all others hold
     mode.recording = not outside
     manager = mine.no_grad()
     mode.recording = outside
-    del outside  # a note of the mode is what the learner's block is to keep
+    del outside  # noting the mode is the job of the learner's block
     with manager as entered:
         inside = mode.recording
         if changes:
@@ -204,8 +204,8 @@ def nested(mine, outside, same, changes):
 def overlapping(mine, kind):
     """Begin a block here, begin one in a second thread, end the first, then the second.
 
-    Returns the modes after it: here, where it was on before, and there, where it was off. The kind
-    "function" or "generator" says of what one decorated function the calls are the blocks.
+    Returns the modes afterwards: here, where it was on before, and there, where it was off. With
+    the kind "function" or "generator", the blocks are calls of one decorated function.
     """
     began, go_on, there = threading.Event(), threading.Event(), []
 
@@ -243,7 +243,7 @@ ERRORS = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}
 
 
 def left_by_an_exception(mine, outside, name):
-    """Raise inside a block; return whether it passed through, and the mode after."""
+    """Raise inside a block; return whether the exception passed through, and the mode after."""
     mine.mode.recording = outside
     del outside  # as in `block`
     passed = False
@@ -256,9 +256,9 @@ def left_by_an_exception(mine, outside, name):
 
 
 def decorated(mine, outside, a, b):
-    """Decorate a function; call it, let it call itself, let it raise; return what was seen.
+    """Decorate a function; call it, let it call itself, let it raise; return what happened.
 
-    It is decorated in the other mode than that in which it is called.
+    Decorates it in the opposite mode to that of the calls.
     """
     mine.mode.recording = not outside
     modes = []
@@ -290,9 +290,9 @@ def decorated(mine, outside, a, b):
 
 
 def decorated_others(mine, outside):
-    """Call other decorated functions; return what each gave, and the modes inside and after.
+    """Call other decorated functions; return their results, and the modes inside and after.
 
-    Two come from one object and take no argument or two, one is a method, one changes the mode.
+    Two come from one object and take no or two arguments; one is a method; one changes the mode.
     """
     mine.mode.recording, modes, both = outside, [], mine.no_grad()
 
@@ -319,10 +319,9 @@ def decorated_others(mine, outside):
 
 
 def generator(mine, values):
-    """Decorate a generator function; walk it, send into it; return what both sides saw.
+    """Decorate a generator function; iterate it, send into it; return what both sides saw.
 
-    The caller changes its mode before each value. A second generator of the function is walked in
-    between.
+    The caller changes its mode before each value, and iterates a second generator in between.
     """
     mine.mode.recording = True
     inside, received, caller, yielded = [], [], [], []
@@ -358,7 +357,7 @@ def generator(mine, values):
     return {
         "name": getattr(each, "__name__", None),
         "is_one": inspect.isgeneratorfunction(each),
-        "inside": list(inside),  # the second generator is ended later
+        "inside": list(inside),  # a copy, since the second generator ends later
         "received": list(received),
         "caller": caller,
         "yielded": yielded,
@@ -368,7 +367,7 @@ def generator(mine, values):
 
 
 def interrupted(mine, outside, how):
-    """Throw into a decorated generator, close it, or let its body raise; return what was seen."""
+    """Throw into a decorated generator, close it, or let its body raise; return what happened."""
     mine.mode.recording = outside
     events = []
 

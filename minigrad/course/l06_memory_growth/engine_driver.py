@@ -1,4 +1,4 @@
-"""What the checks of lesson 06 do with the engine: models, a loop, and what they leave behind."""
+"""Runs the engine for the checks of lesson 06: models, a loop, and what they leave behind."""
 
 import gc
 from typing import Any
@@ -7,15 +7,15 @@ import minigrad
 from minigrad.tape.node import Node, next_serial
 
 mg: Any = minigrad  # its names appear when they are asked for first
-# What measures is looked up before the learner's file is loaded, which could put something else
-# in its place. `collect` raises: the exercise is to be solved without it.
+# The measuring functions are looked up before the learner's file, which could replace them, is
+# loaded. `collect` raises: the exercise must be solved without it.
 is_recording, collect, all_objects, kind_of = mg.is_recording, gc.collect, gc.get_objects, type
 disable, enable, freeze, unfreeze = gc.disable, gc.enable, gc.freeze, gc.unfreeze
 callbacks = gc.callbacks
 
 
 class DQNLoop:
-    """The parts of a loop of deep Q-learning on recorded states.
+    """The parts of a deep Q-learning loop on recorded states.
 
     online, target: networks 4 -> width -> 4; optimizer: that of `online`; states (steps + 1,
     batch, 4) and rewards (steps, batch, 4): float32 arrays; report: called once in each step.
@@ -36,9 +36,9 @@ def values_of(model):
 
 
 def counter_of_nodes():
-    """Return a function that counts live nodes by what it holds, and looks nothing up by a name.
+    """Return a function that counts live nodes without looking up any name.
 
-    The learner's code, while it runs, can reach every name of this module and of the engine's.
+    While the learner's code runs, it can replace every name in this module and in the engine.
     """
     objects, kind, node = all_objects, kind_of, Node
 
@@ -69,7 +69,7 @@ def run_loop(mine, width, states, rewards, every):
     weights = {"online": values_of(loop.online), "target": values_of(loop.target)}
     was_on = gc.isenabled()
     disable()
-    freeze()  # counting nodes walks over the objects that are not frozen: over new ones only
+    freeze()  # so counting nodes visits new objects only
     before = n_live()
 
     def note(phase, info):
@@ -113,7 +113,7 @@ class Net(mg.nn.Module):
 
 
 def some_model(weights):
-    """Return a model in the middle of training: a frozen layer, and one in evaluation mode."""
+    """Return a model in mid-training, with a frozen layer and one in evaluation mode."""
     model = Net()
     for p, values in zip(model.parameters(), weights, strict=True):
         p.assign(mg.variable(values))
@@ -124,7 +124,7 @@ def some_model(weights):
 
 
 def facts(model):
-    """Return what must not change: requires_grad by parameter, training by module."""
+    """Return what must stay unchanged: each parameter's requires_grad, each module's training."""
     return {
         "requires_grad": [p.requires_grad for p in model.parameters()],
         "training": [module.training for module in model.modules()],
@@ -137,13 +137,13 @@ def known_as(parameters):
     return {"ids": [p.id for p in found], "pointers": [p.data_ptr() for p in found]}
 
 
-GROWS = 1.5  # what training makes of each value between the two calls
+GROWS = 1.5  # the factor by which training changes each value between the two calls
 
 
 def copied(mine, x, recording, weights, others):
-    """Make the learner's copy; run it, train the model on and run it again, and let it fail.
+    """Make the learner's copy; run it, train the model further, run it again, and let it fail.
 
-    The weights are those of the model, and of another one that is copied, too.
+    The weights are those of the model and of another model, which is also copied.
     """
     model = some_model(weights)
     before = facts(model)

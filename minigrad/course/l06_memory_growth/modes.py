@@ -27,7 +27,7 @@ SWALLOWED = "What does Python do with an exception when __exit__ returns somethi
 
 
 def expect(t: Tester, what: str, got: object, wanted: object, key: str, attempt: str) -> None:
-    """Fail unless what was seen is what is wanted."""
+    """Fail unless the observed value is the wanted one."""
     if got != wanted or type(got) is not type(wanted):
         t.fail(key, f"{what}: {show(wanted)}", f"{what}: {show(got)}", attempt)
 
@@ -69,7 +69,7 @@ def nesting(t: Tester) -> None:
 
 
 def in_two_threads(t: Tester, block: str, kind: str) -> None:
-    """Fail unless blocks of two threads may overlap."""
+    """Fail unless blocks in two threads may overlap."""
     given = f"{block} in each of two threads, recording is on in A, off in B: A enters, B enters, "
     seen = t.drive("overlapping", kind, given=given + "A leaves, B leaves")
     attempt = "Where are the notes: does the block of one thread find those of another's?"
@@ -126,7 +126,7 @@ def decorator(t: Tester) -> None:
 
 
 def seen_by_a_generator(t: Tester) -> dict:
-    """Walk a decorated generator; return what was seen, if its values are right."""
+    """Iterate a decorated generator; return the driver's report, if its values are right."""
     values = [int(t.random.integers(10, 99)), None, 0]
     given = (
         f"@no_grad() on a generator function that yields {values}; "
@@ -164,7 +164,7 @@ def generators(t: Tester) -> None:
 
 
 def interrupted(t: Tester, outside: bool, how: str, wanted: list, what: str) -> None:
-    """Fail unless a generator that ends in another way than at its end does what it must."""
+    """Fail unless a generator that ends early does what it must."""
     given = f"mode.recording = {outside}; next(g) of a decorated generator; then {what}"
     seen = t.drive("interrupted", outside, how, given=given)
     said = "What your caller does to your generator, yours has to do to the body: at which line?"

@@ -1,4 +1,4 @@
-"""The bug hunt's loop as the exercise file came, to be drawn beside what became of it."""
+"""Gives the bug hunt's loop as the exercise file came, to draw it beside the fixed one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEM = "06_memory_growth"
 
 
 def loop_as_it_came() -> Callable[[Any], Any]:
-    """Return fix_dqn_loop with its three leaks, whatever stands in the learner's file now."""
+    """Return fix_dqn_loop with its three leaks, whatever the learner's file has now."""
     text = stub_of(find_folder(), STEM)
     if text is None:
         raise FileNotFoundError(f"the exercises of {STEM} as they came")

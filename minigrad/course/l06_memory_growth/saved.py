@@ -30,10 +30,10 @@ ERROR = "SavedValueModifiedError"
 
 
 class Case:
-    """What an operation saved, and what was written since.
+    """What an operation saved, and the writes since.
 
-    versions: of the Storages when they were saved; depths: under how many Views each is; same:
-    whether it is one Storage, saved several times; writes: (place, how often).
+    versions: the Storages' versions when saved; depths: the number of Views on each; same: whether
+    they are one Storage, saved several times; writes: (place, times).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Case:
     def ask(
         self, writes: Sequence[tuple[int, int]] = (), is_freed: bool = False, looked: bool = False
     ) -> Any:
-        """Ask check_saved; return what came of it."""
+        """Call check_saved; return the driver's report."""
         names = [
             "View(" * depth + f"Storage at version {version}" + ")" * depth
             for version, depth in zip(self.versions, self.depths, strict=True)
@@ -82,9 +82,9 @@ class Case:
     def alarm(
         self, writes: list[tuple[int, int]], key: str, attempt: str, looked: bool = False
     ) -> str:
-        """Fail unless it raises the named error; return the text of the error."""
+        """Fail unless it raises the named error; return the error's text."""
         found = self.ask(writes, looked=looked)
-        last = self.versions[-1]  # that of the one Storage, if all show it
+        last = self.versions[-1]  # of the one Storage, if all show it
         place = writes[0][0] if writes else [v != last for v in self.versions].index(True)
         expected = f"a {ERROR}: saved[{place}] was written to"
         if "returned" in found:
@@ -101,7 +101,7 @@ class Case:
         return str(found["text"])
 
     def no_alarm(self, why: str, attempt: str, **what: Any) -> None:
-        """Fail when something is raised, or returned."""
+        """Fail if something is raised or returned."""
         found = self.ask(**what)
         if "raised" in found:
             got = f"{found['raised'][0]}: {str(found['text'])[:100]}"
@@ -128,7 +128,7 @@ def written(t: Tester) -> None:
 @check_saved.check(points=1)
 def not_written(t: Tester) -> None:
     """It is quiet where nothing was written, and where nothing was saved."""
-    written(t)  # who is always quiet has understood nothing
+    written(t)  # so that always being quiet earns nothing
     were_written = "Written before they were saved, and not since. What do you compare, and how?"
     Case(t, 2).no_alarm("nothing was written since", were_written)
     Case(t, 2, versions=[0, 3]).no_alarm("nothing was written since", were_written)

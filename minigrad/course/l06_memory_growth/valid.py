@@ -32,8 +32,8 @@ valid_copy = lesson.exercise(
         "decorates methods too: mg.no_grad()(shown.forward).",
     ),
 )
-GROWS = 1.5  # the driver trains the model by this factor between its two calls
-SHAPES = ((6, 4), (6,), (6,), (6,), (2, 6), (2,))  # of the weights: of each layer, then its bias
+GROWS = 1.5  # the driver multiplies the weights by this between its two calls
+SHAPES = ((6, 4), (6,), (6,), (6,), (2, 6), (2,))  # of each layer's weights, then its bias
 LAYERS = (
     "body: Linear (frozen), BatchNorm1d, Dropout, ReLU; head: Dropout (in evaluation mode), "
     "Linear; forward: head(body(x))"
@@ -43,7 +43,7 @@ LAYERS = (
 def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray, list[list[np.ndarray]]]:
     """Make a copy of a model and look at both.
 
-    Returns what was seen, the input, and the weights of the model and of another one.
+    Returns the driver's report, the input, and the weights of the model and of another one.
     """
     x = np.round(t.random.uniform(-2, 2, (3, 4)), 2).astype(np.float32)
     weights = [[numbers(t.random, shape, "float32") for shape in SHAPES] for _ in range(2)]
@@ -65,7 +65,7 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray, list[list[
 
 
 def unchanged(t: Tester, moment: str, before: dict, after: dict) -> None:
-    """Fail unless requires_grad and training are what they were before."""
+    """Fail unless requires_grad and training are as before."""
     for what, key, kind in (
         ("requires_grad", "frozen", "of each parameter"),
         ("training", "training", "of the model, then of its layers,"),
@@ -164,7 +164,7 @@ def evaluates(t: Tester) -> None:
 
 
 def expected(x: np.ndarray, weights: list[Any]) -> np.ndarray:
-    """Return what the layers give in evaluation mode; the running mean is 0, the variance 1."""
+    """Return the layers' output in evaluation mode; the running mean is 0, the variance 1."""
     w1, b1, scale, shift, w2, b2 = weights
     normal = (x @ w1.T + b1) / np.sqrt(1 + 1e-5)
     return np.maximum(normal * scale + shift, 0) @ w2.T + b2

@@ -49,11 +49,11 @@ DOES = {
     "Leaky": "takes 0.2 of both, values and gradient, where x is negative",
     "Swish": "takes nearly the same share of values and gradient where x is large",
 }
-NUMBERS = {"Widen": 40.0, "Softcap": 50.0}  # what deep hands over
+NUMBERS = {"Widen": 40.0, "Softcap": 50.0}  # the arguments that deep passes
 
 
 def operation(name: str, x: np.ndarray, number: float | None = None) -> np.ndarray:
-    """Return what one of the five operations computes, for a scale or cap such as deep's."""
+    """Compute one of the five operations, for a scale or cap such as deep's."""
     number = NUMBERS.get(name, 1.0) if number is None else number
     if name == "Widen":
         return number * x
@@ -67,14 +67,14 @@ def operation(name: str, x: np.ndarray, number: float | None = None) -> np.ndarr
 
 
 def deep(x: np.ndarray) -> np.ndarray:
-    """Return what the file's deep computes."""
+    """Compute what the file's deep computes."""
     for name in OPS:
         x = operation(name, x)
     return x
 
 
 def random_x(t: Tester, shape: tuple[int, int], scale: float = 1.0) -> np.ndarray:
-    """Return entries that are not near 0, rounded as they are shown."""
+    """Return entries away from 0, rounded as messages show them."""
     signs = t.random.choice([-1, 1], shape)
     return scale * np.round(signs * t.random.uniform(0.3, 1.5, shape), 2)
 
@@ -109,7 +109,7 @@ def diagnosis(t: Tester) -> None:
 
 
 def as_array(t: Tester, got: Any) -> Any:
-    """Return what came back; explain None."""
+    """Return the result; fail if it is None."""
     if got is None:
         t.none(t.exercise.returns)
     return got
@@ -161,13 +161,13 @@ def softcap_slope(x: np.ndarray, dy: np.ndarray, cap: float) -> np.ndarray:
 
 
 def norm(got: Any) -> float:
-    """Return how large a gradient is, inf for what is none."""
+    """Return a gradient's norm, inf for anything else."""
     is_real = isinstance(got, np.ndarray) and got.dtype.kind == "f"
     return float(np.sqrt(np.sum(got**2))) if is_real else np.inf
 
 
 def same_value(t: Tester, name: str, x: np.ndarray, numbers: list) -> None:
-    """Fail unless one of the five operations still computes what it did."""
+    """Fail unless one of the five operations still computes what it did before."""
     t.about = f"{name}.forward"
     got = ask(t, "value", name, x, numbers, given=call_text(name, x, numbers))
     still = "What the operations compute was right. Only a backward is to be repaired."

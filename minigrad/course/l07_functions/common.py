@@ -64,19 +64,19 @@ ENGINE_SAYS = {
 NOT_SHARED = (
     "Where is what backward needs of its call: on ctx, or in a place that both calls share?"
 )
-NEAR: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}  # what rounding in float64 excuses
+NEAR: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}  # the rounding error of float64
 LOST = ("saved_intermediate", "left_graph", "no_graph")
 
 
 def ask(t: Tester, name: str, *arguments: Any, given: str, without_graph: str = "") -> Any:
-    """Drive, and fail with the engine's own words where it refused what the learner's code did.
+    """Call the driver; fail with the engine's own words if it refused the learner's code.
 
     Args:
         t: the check's tester.
-        name: of the driver's function.
+        name: the driver's function.
         arguments: plain data for it.
         given: what the message's first part says.
-        without_graph: the Try line where something without a graph was differentiated.
+        without_graph: the Try line if something without a graph was differentiated.
     """
     got = t.drive(name, *arguments, given=given)
     if isinstance(got, dict) and "raised" in got:
@@ -101,14 +101,14 @@ def _refused(t: Tester, got: dict, without_graph: str, odd: str) -> NoReturn:
 
 
 def entries(t: Tester, got: Any, *names: str) -> tuple:
-    """Return these entries of what the driver gave: as untrusted as any answer."""
+    """Return these entries of the driver's result, as untrusted as any answer."""
     if not isinstance(got, dict) or any(name not in got for name in names):
         t.fail("type", t.exercise.returns, show(got), "Compare it with what the docstring says.")
     return tuple(got[name] for name in names)
 
 
 def finite(t: Tester, what: str, got: Any, expected: np.ndarray) -> None:
-    """Fail where inf or nan came back for finite numbers."""
+    """Fail if the result has inf or nan for finite numbers."""
     if what == "y" and isinstance(got, np.ndarray) and np.isneginf(got).any():
         t.fail(
             "not_finite",
@@ -132,7 +132,7 @@ def call_text(name: str, x: np.ndarray, numbers: Sequence[float] = ()) -> str:
 
 
 def spelled(x: np.ndarray) -> str:
-    """Return an array as a learner would type it, short ones in full."""
+    """Return an array as a learner would type it, in full if short."""
     if np.ndim(x) == 0:
         return f"{float(x):.4g}"
     if 0 < x.size <= 12:
@@ -155,15 +155,15 @@ def check_first(
     gradients: Sequence[Mistake] = (),
     attempt: str = BY_DIFFERENCES,
 ) -> None:
-    """Check output and gradient of one call.
+    """Check the output and gradient of one call.
 
     Args:
         t: the check's tester.
         x, dy: input and upstream gradient.
         y, dx: the right output and the right gradient.
         numbers: further arguments of apply.
-        values, gradients: wrong outputs and wrong gradients that people really get.
-        attempt: the Try line of a wrong gradient that nobody foresaw.
+        values, gradients: common wrong outputs and wrong gradients.
+        attempt: the Try line for any other wrong gradient.
     """
     name = t.exercise.name
     given = f"{call_text(name, x, numbers)}, then backward with dy = {spelled(dy)}"
@@ -211,7 +211,7 @@ def check_second(
     mistakes: Sequence[Mistake] = (),
     name: str = "",
 ) -> None:
-    """Check the derivatives of sum(dx * v) by x and by dy; the Function is `name`, if given."""
+    """Check the derivatives of sum(dx * v) by x and by dy, for the Function `name` if given."""
     name = name or t.exercise.name
     t.about = f"{name}.backward"
     by_x, by_dy = by_x + 0.0, by_dy + 0.0  # no -0 in messages
@@ -255,14 +255,14 @@ def check_two_calls(
     numbers: Sequence = ((), ()),
     name: str = "",
 ) -> None:
-    """Check that two calls do not share what they keep, whichever goes backward first.
+    """Check that two calls share nothing that they keep, whichever goes backward first.
 
     Args:
         t: the check's tester.
         x1, x2: the inputs.
         slope: (x, dy, *numbers) -> the gradient.
-        numbers: each call's further arguments of apply.
-        name: of the Function, if it is not that of the exercise.
+        numbers: further arguments of apply for each call.
+        name: the Function, if not the exercise's.
     """
     name = name or t.exercise.name
     dy = short_numbers(t.random, (2,))

@@ -1,6 +1,6 @@
-"""What the checks of lesson 07 do in the learner's process: call their Functions in the engine.
+"""Calls the learner's Functions in the engine, in their process, for the checks of lesson 07.
 
-Every function gives back plain data. What the engine says against a Function is data too.
+Every function returns plain data; the engine's complaints about a Function are data too.
 """
 
 import linecache
@@ -10,12 +10,12 @@ from typing import Any
 
 import minigrad
 
-mg: Any = minigrad  # its names are found when they are first used
-gradcheck = mg.debug.gradcheck  # before the learner's file, which could put another in its place
+mg: Any = minigrad  # its names appear on first use
+gradcheck = mg.debug.gradcheck  # taken before the learner's file, which could replace it
 
 
 def not_static(mine, name=None):
-    """What told gives back for a Function whose methods are not static, None if they are."""
+    """Return the report of `told` on a Function whose methods are not static, None if they are."""
     function = getattr(mine, name, None) if isinstance(name, str) else None
     for part in ("forward", "backward"):
         found = vars(function).get(part) if isinstance(function, type) else None
@@ -26,7 +26,7 @@ def not_static(mine, name=None):
 
 
 def told(work):
-    """Decorate a driver: errors of the engine come back as {"raised", "text", "fix", "line"}."""
+    """Decorate a driver to return the engine's errors as {"raised", "text", "fix", "line"}."""
 
     def run(mine, *arguments):
         if (refused := not_static(mine, *arguments[:1])) is not None:
@@ -59,7 +59,7 @@ def told(work):
 
 
 def plain(value):
-    """Return the values of a Variable as an array; everything else as it is."""
+    """Return a Variable's values as an array; anything else unchanged."""
     return value.numpy().copy() if isinstance(value, mg.Variable) else value
 
 
@@ -69,17 +69,17 @@ def leaf(values):
 
 
 def with_gradient(values):
-    """Return a leaf that has a gradient already: 2 for each entry."""
+    """Return a leaf that already has a gradient: 2 for each entry."""
     x = leaf(values)
     (x * 2.0).sum().backward()
     return x
 
 
-DECLARED: dict = {}  # what classes said before they were used
+DECLARED: dict = {}  # what classes declared before their first use
 
 
 def declared(mine, name):
-    """Return the pseudo_gradient of a class as it was before its first call."""
+    """Return a class's pseudo_gradient from before its first call."""
     function = getattr(mine, name)
     return DECLARED.setdefault(function, getattr(function, "pseudo_gradient", None))
 
@@ -112,7 +112,7 @@ def second(mine, name, x, numbers, dy, v):
 def two_calls(mine, name, calls, dy, order):
     """Call a Function with [x, numbers] twice, then go backward in an order such as [2, 1].
 
-    Return the gradient of each, and what the first returned, before the second call and after it.
+    Return the gradient of each, and the first call's result before and after the second call.
     """
     function, xs, found = getattr(mine, name), [leaf(x) for x, _ in calls], {}
     ys = [function.apply(xs[0], *calls[0][1])]
@@ -136,11 +136,11 @@ def declaration(mine, name, x):
     return {**found, "later": getattr(function, "pseudo_gradient", None)}
 
 
-MOST_SEEN = 8  # points at which f was called that are handed back
+MOST_SEEN = 8  # how many of the points of f's calls are returned
 
 
 class Probe(mg.Function):
-    """The identity, which counts how often it goes backward."""
+    """The identity; counts its backward passes."""
 
     @staticmethod
     def forward(ctx, x, counts):
@@ -154,7 +154,7 @@ class Probe(mg.Function):
 
 
 def scalar_function(kind, w):
-    """Return f(x), a function of one element; the check spells it out."""
+    """Return f(x), a function with a result of one element; the check writes it out."""
     return {
         "cubes": lambda x: (w[0] * x**3.0).sum(),
         "one_row": lambda x: (w[0] * x**3.0).sum().reshape(1),
@@ -167,9 +167,9 @@ def scalar_function(kind, w):
 
 @told
 def product(mine, kind, weights, x, v, requires_grad):
-    """Call hvp; look at what it did to x, and how often f was called and went backward.
+    """Call hvp; report what it did to x, and how often f was called and went backward.
 
-    Without a v, x is handed in for v, too.
+    Without a v, pass x for v as well.
     """
     f = scalar_function(kind, [mg.variable(one) for one in weights])
     counts, seen = {"forward": 0, "backward": 0}, []
@@ -194,7 +194,7 @@ def product(mine, kind, weights, x, v, requires_grad):
 
 @told
 def product_beside_weights(mine, kind, w, x, v):
-    """Call hvp for an f whose weights require gradients, and have one already."""
+    """Call hvp for an f whose weights require gradients and already have one."""
     weights = with_gradient(w)
     before = plain(weights.grad)
     found = mine.hvp(scalar_function(kind, [weights]), mg.variable(x), mg.variable(v))
@@ -202,7 +202,7 @@ def product_beside_weights(mine, kind, w, x, v):
 
 
 def score(kind, weights, x):
-    """Return the critic's scores, one a row."""
+    """Return the critic's scores, one per row."""
     inner, outer = weights
     hidden = {"tanh": mg.tanh, "relu": mg.relu}[kind](x @ inner)
     return hidden @ outer
@@ -210,7 +210,7 @@ def score(kind, weights, x):
 
 @told
 def penalty(mine, kind, inner, outer, x, requires_grad):
-    """Call gradient_penalty, go backward from it, and look at every gradient."""
+    """Call gradient_penalty, go backward from it, and return every gradient."""
     weights = leaf(inner), leaf(outer)
     given = with_gradient(x) if requires_grad else mg.variable(x)
     found = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
@@ -239,7 +239,7 @@ def deep_gradient(mine, x, dy):
 
 @told
 def value(mine, name, x, numbers):
-    """Return what one of the five operations computes."""
+    """Return the result of one of the five operations."""
     return plain(getattr(mine, name).apply(mg.variable(x), *numbers))
 
 

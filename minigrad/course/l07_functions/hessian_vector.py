@@ -53,7 +53,7 @@ FORMULAS = {
 
 
 def case(t: Tester, kind: str, *shape: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Return the weights of f, x and v, rounded as they are shown."""
+    """Return the weights of f, x and v, rounded as messages show them."""
     x, v = (numbers(t.random, shape, low=-1, high=1) for _ in "xv")
     n = x.size
     shapes: dict[str, list[Any]] = {"quadratic": [(n, n)], "network": [(4, n), (4,)]}
@@ -62,14 +62,14 @@ def case(t: Tester, kind: str, *shape: int) -> tuple[list[np.ndarray], np.ndarra
 
 
 def describe(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray) -> str:
-    """Return what the learner reads after Given."""
+    """Return the text after Given."""
     letters = {"quadratic": "A", "network": "Wc"}.get(kind, "c")
     which = ", ".join(f"{name} = {spelled(w)}" for name, w in zip(letters, weights, strict=True))
     return f"hvp(f, x, v), f(x) = {FORMULAS[kind]}, {which}, x = {spelled(x)}, v = {spelled(v)}"
 
 
 def slope(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """The gradient of f."""
+    """Return the gradient of f."""
     w = weights[0]
     if kind in ("cubes", "one_row"):
         return 3 * w * x**2
@@ -84,7 +84,7 @@ def slope(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
 
 
 def hessian(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """The Hessian of f by x.ravel(); for the network by differences of its gradient."""
+    """Return the Hessian of f by x.ravel(), for the network by differences of its gradient."""
     w = weights[0]
     if kind in ("cubes", "one_row"):
         return np.diag((6 * w * x).ravel())
@@ -100,7 +100,7 @@ def hessian(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
 
 
 def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, **options) -> tuple:
-    """Call hvp and return what came back, and what it did."""
+    """Call hvp; return its result, and what it did."""
     requires_grad = options.get("requires_grad", False)
     given = options.get("given") or describe(kind, weights, x, v)
     if requires_grad:
@@ -123,12 +123,12 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
 
 
 def product(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """H @ v, in x's shape."""
+    """Return H @ v in x's shape."""
     return (hessian(kind, weights, x) @ v.ravel()).reshape(x.shape)
 
 
 def check_value(t: Tester, kind: str, *shape: int, along: float | None = None) -> None:
-    """Ask for one product and compare it; `along`: what all entries of v are."""
+    """Check one product; `along`: the value of all entries of v."""
     weights, x, v = case(t, kind, *shape)
     v = v if along is None else np.full_like(v, along)
     found = ask_hvp(t, kind, weights, x, v)[0]

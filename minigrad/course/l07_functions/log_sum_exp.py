@@ -45,23 +45,23 @@ log_sum_exp = lesson.exercise(
 
 
 def value(x: np.ndarray, axis: int) -> np.ndarray:
-    """log(sum(exp(x)))."""
+    """Return log(sum(exp(x)))."""
     m = x.max(axis=axis, keepdims=True)
     return np.log(np.exp(x - m).sum(axis=axis)) + m.squeeze(axis)
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    """exp(x - y)."""
+    """Return exp(x - y)."""
     return np.exp(x - np.expand_dims(value(x, axis), axis))
 
 
 def slope(x: np.ndarray, dy: np.ndarray, axis: int) -> np.ndarray:
-    """The gradient."""
+    """Return the gradient."""
     return np.expand_dims(dy, axis) * softmax(x, axis)
 
 
 def random_case(t: Tester, shape: tuple[int, ...], axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and dy, rounded as they are shown; no two entries of x are equal."""
+    """Return x and dy, rounded as messages show them; no two entries of x are equal."""
     grid = np.round(np.arange(-2, 2, 0.1), 1)
     x = t.random.choice(grid, shape, replace=False)
     dy = np.round(t.random.uniform(0.4, 2, value(x, axis).shape), 1)
@@ -126,7 +126,7 @@ def any_axis(t: Tester) -> None:
         ((3, 0), 0),
     ):
         check(t, *random_case(t, shape, axis), axis)
-    # the same shapes, so that the engine does not refuse what is the other call's
+    # the same shapes, so that the engine accepts even what the other call kept
     x1, x2 = (random_case(t, (2, 2), 0)[0] for _ in range(2))
     for axes in ((1, 1), (0, 1)):
         check_two_calls(t, x1, x2, slope, [[axis] for axis in axes])

@@ -31,14 +31,14 @@ gradient_penalty = lesson.exercise(
 
 
 def slopes(kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The gradient of each row's score with respect to that row."""
+    """Return the gradient of each row's score with respect to that row."""
     z = x @ inner
     local = 1 - np.tanh(z) ** 2 if kind == "tanh" else (z > 0) * 1.0
     return (local * outer) @ inner.T
 
 
 def right(kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> float:
-    """The penalty."""
+    """Return the penalty."""
     norms = np.sqrt(np.sum(slopes(kind, inner, outer, x) ** 2, axis=1))
     return float(np.mean((norms - 1) ** 2))
 
@@ -46,13 +46,13 @@ def right(kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> flo
 def weight_gradient(
     kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray, which: int
 ) -> np.ndarray:
-    """The gradient of the penalty with respect to W (0) or w (1)."""
+    """Return the gradient of the penalty with respect to W (0) or w (1)."""
     penalty = partial(right, kind, x=x)
     return numeric_gradient(penalty, (inner, outer), np.ones(()), which)
 
 
 def case(t: Tester, rows: int, d: int, hidden: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return W, w and x, rounded as they are shown."""
+    """Return W, w and x, rounded as messages show them."""
     inner = np.round(t.random.uniform(0.3, 1.2, (d, hidden)), 1)
     outer = np.round(t.random.uniform(0.4, 1.5, hidden), 1)
     return inner, outer, np.round(t.random.uniform(-0.9, 0.9, (rows, d)), 1)
@@ -61,7 +61,7 @@ def case(t: Tester, rows: int, d: int, hidden: int) -> tuple[np.ndarray, np.ndar
 def ask_penalty(
     t: Tester, kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray, flag: bool = False
 ) -> Any:
-    """Call gradient_penalty; return what the driver saw."""
+    """Call gradient_penalty; return the driver's report."""
     requires = "; x requires gradients and has a .grad already" if flag else ""
     given = (
         f"gradient_penalty(critic, x), critic(x) = {kind}(x @ W) @ w, W = {spelled(inner)}, "
@@ -74,7 +74,7 @@ OWN_LEAF = "Work on a leaf of your own, x.detach(), and use mg.gradients, which 
 
 
 def check_early(t: Tester, got: Any, before: np.ndarray | None = None) -> None:
-    """Fail where a .grad was written before penalty.backward(); `before` is what x.grad was."""
+    """Fail if a .grad was written before penalty.backward(); `before` is the earlier x.grad."""
     (early,) = entries(t, got, "early")
     was = zip("Wwx", (None, None, before), t.pair(early, 3, "three .grad"), strict=True)
     for name, wanted, one in was:
@@ -88,7 +88,7 @@ def check_early(t: Tester, got: Any, before: np.ndarray | None = None) -> None:
 
 
 def wrong_values(g: np.ndarray) -> list[Mistake]:
-    """Return what people compute instead of the mean of (|g_i| - 1)**2."""
+    """Return what people compute by mistake instead of the mean of (|g_i| - 1)**2."""
     norms, n = np.sqrt(np.sum(g**2, axis=1)), len(g)
     scaled = norms / n
     found = [
@@ -124,7 +124,7 @@ def wrong_values(g: np.ndarray) -> list[Mistake]:
 
 
 def check_value(t: Tester, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> Any:
-    """Compare the penalty's value; return what else the driver saw."""
+    """Check the penalty's value; return the driver's report."""
     got = ask_penalty(t, "tanh", inner, outer, x)
     check_found(t, got, inner, outer, x)
     return got
@@ -214,7 +214,7 @@ def dead_rows(t: Tester) -> None:
     t.close(
         found,
         right("relu", inner, outer, x),
-        rtol=1e-5,  # people who add something tiny below the root are right, too
+        rtol=1e-5,  # adding something tiny below the root is right as well
         what="penalty",
         attempt="The first row's slope is 0: its norm is 0, and (0 - 1)**2 is 1.",
     )

@@ -52,17 +52,17 @@ softplus = lesson.exercise(
 
 
 def value(x: np.ndarray) -> np.ndarray:
-    """log(1 + exp(x))."""
+    """Return log(1 + exp(x))."""
     return np.logaddexp(0, x)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """The slope of softplus."""
+    """Return the slope of softplus."""
     return np.exp(-np.logaddexp(0, -x))
 
 
 def slope(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """The gradient of softplus."""
+    """Return the gradient of softplus."""
     return dy * sigmoid(x)
 
 

@@ -35,17 +35,17 @@ straight_through = lesson.exercise(
 
 
 def step(x: np.ndarray) -> np.ndarray:
-    """+1 where x >= 0, -1 elsewhere."""
+    """Return +1 where x >= 0, -1 elsewhere."""
     return np.where(x >= 0, 1.0, -1.0)
 
 
 def slope(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """The gradient that is made up."""
+    """Return the made-up gradient."""
     return dy * (np.abs(x) <= 1) + 0.0
 
 
 def random_x(t: Tester, n: int) -> np.ndarray:
-    """Return entries on both sides of 0, within and beyond -1 to 1, in a random order."""
+    """Return entries of both signs, within and beyond -1 to 1, in random order."""
     inside, beyond = t.random.uniform(0.1, 0.9, n), t.random.uniform(1.1, 3, n)
     signs = np.concatenate([np.resize([1, -1], n), np.resize([-1, 1], n)])
     return np.round(t.random.permutation(signs * np.concatenate([inside, beyond])), 2)

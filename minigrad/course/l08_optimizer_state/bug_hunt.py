@@ -67,7 +67,7 @@ def diagnosis(t: Tester) -> None:
 
 
 def trained(values: dict, batches: list[dict], frozen: str, after: int) -> dict[str, np.ndarray]:
-    """Return the values after training; frozen: the name of the part that is frozen."""
+    """Return the values after training; frozen: the name of the frozen part."""
     x = {name: array.copy() for name, array in values.items()}
     velocity = {name: np.zeros_like(array) for name, array in values.items()}
     for number, gradients in enumerate(batches):

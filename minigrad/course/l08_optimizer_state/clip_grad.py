@@ -36,7 +36,7 @@ BY_ONE = "All entries are multiplied by one number. Which one makes the norm max
 
 
 def norm_of(gradients: list[np.ndarray]) -> float:
-    """Return the norm of all arrays together."""
+    """Return the joint norm of all arrays."""
     with np.errstate(over="ignore"):
         return float(np.sqrt(sum(float(np.sum(g.astype(np.float64) ** 2)) for g in gradients)))
 
@@ -44,7 +44,7 @@ def norm_of(gradients: list[np.ndarray]) -> float:
 def ask(
     t: Tester, gradients: list[np.ndarray], max_norm: float, should_raise: bool = False
 ) -> dict[str, Any]:
-    """Call clip_grad_norm_; return what it gave and what became of the arrays."""
+    """Call clip_grad_norm_; return its result and the arrays afterwards."""
     kind = " (float32)" if any(g.dtype == np.float32 for g in gradients) else ""
     text = ", ".join(show(g.astype(float), bare=True) for g in gradients)
     given = f"clip_grad_norm_(gradients, {max_norm:g}) with gradients = [{text}]{kind}"
@@ -60,7 +60,7 @@ def ask(
 
 
 def check_norm(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], max_norm: float):
-    """Check the number that was returned."""
+    """Check the returned number."""
     norm, each = norm_of(gradients), [norm_of([g]) for g in gradients]
     returned = got["returned"]
     if isinstance(returned, np.ndarray) and returned.ndim == 0:
@@ -100,7 +100,7 @@ def check_norm(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], max_
 
 
 def check_arrays(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], max_norm: float):
-    """Check what became of the arrays where the norm is too large."""
+    """Check the arrays afterwards, where the norm was too large."""
     norm = norm_of(gradients)
     if all(is_same(g, a) for g, a in zip(got["gradients"], gradients, strict=True)):
         t.fail(
@@ -136,7 +136,7 @@ def check_arrays(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], ma
 
 
 def random_gradients(t: Tester, norm: float, dtype: Any = np.float64) -> list[np.ndarray]:
-    """Return three arrays of different shapes whose norm together is about `norm`."""
+    """Return three arrays of different shapes with a joint norm of about `norm`."""
     arrays = [numbers(t, 2), numbers(t, 3), numbers(t, 2, 2)]
     scale = norm / norm_of(arrays)
     return [np.round(a * scale, 2).astype(dtype) for a in arrays]
@@ -175,9 +175,9 @@ def untouched(t: Tester) -> None:
     """Where the norm is not too large, every bit stays."""
     triple = float(t.random.integers(1, 4))
     cases = [
-        ([np.array([3 * triple]), np.array([4 * triple])], 5 * triple),  # just as large as allowed
+        ([np.array([3 * triple]), np.array([4 * triple])], 5 * triple),  # exactly the limit
         ([numbers(t, 2) / 10, numbers(t, 2) / 10], 1.0),
-        ([np.array([0.1, 0.7]), np.array([0.3])], 1.0),  # divided by the norm and multiplied: other
+        ([np.array([0.1, 0.7]), np.array([0.3])], 1.0),  # rescaling would change bits
         (random_gradients(t, 2.0, np.float32), 100.0),
         (list(samples.arrays(t.random)), 100.0),
         ([np.zeros(2)], 1.0),

@@ -12,9 +12,9 @@ from minigrad.grader.tester import Tester
 
 
 def drive(t: Tester, name: str, *arguments: Any, should_raise: bool = False, given: str) -> Any:
-    """Call a driver's function that hands back what was raised; return what it gives.
+    """Call a driver's function that returns what was raised; return its result.
 
-    An error that is not wanted, nor a ValueError, fails the check as any error does.
+    An error that is neither wanted nor a ValueError fails the check like any error.
     """
     got = t.drive(name, *arguments, given=given)
     if (
@@ -22,22 +22,22 @@ def drive(t: Tester, name: str, *arguments: Any, should_raise: bool = False, giv
         and not should_raise
         and "ValueError" not in got["raised"]["kinds"]
     ):
-        t.drive(name, *arguments, True, given=given)  # lets it through
+        t.drive(name, *arguments, True, given=given)  # lets the error through
     return got
 
 
 def numbers(t: Tester, *shape: int, largest: float = 3.0) -> np.ndarray:
-    """Return short random numbers of both signs, none of them 0."""
+    """Return short random numbers of both signs, without 0."""
     return samples.numbers(t.random, shape, low=-largest, high=largest)
 
 
 def close_to(x: np.ndarray) -> dict[str, Any]:
-    """Return the tolerances for numbers that were computed in x's dtype."""
+    """Return the tolerances for numbers computed in x's dtype."""
     return {"rtol": samples.tolerance(x.dtype), "atol": samples.tolerance(x.dtype)}
 
 
 def nothing_returned(t: Tester, returned: Any) -> None:
-    """Fail where something else than None was returned."""
+    """Fail if anything but None was returned."""
     if returned is not None:
         t.fail(
             "returned",
@@ -53,7 +53,7 @@ def listed(arrays: dict[str, Any]) -> str:
 
 
 def is_same(got: Any, expected: Any) -> bool:
-    """Whether two nests of dicts and arrays are equal bit for bit."""
+    """Return whether two nested dicts of arrays are equal bit for bit."""
     if isinstance(expected, dict):
         return (
             isinstance(got, dict)
@@ -71,7 +71,7 @@ def is_same(got: Any, expected: Any) -> bool:
 
 
 def value_error(t: Tester, raised: dict[str, Any], wanted: str) -> None:
-    """Fail unless what was raised is a ValueError."""
+    """Fail unless a ValueError was raised."""
     if "ValueError" not in raised["kinds"]:
         t.fail(
             "wrong_error",

@@ -1,4 +1,4 @@
-"""What the checks of lesson 08 do beside the learner's code: build models, run them, look."""
+"""Runs beside the learner's code for the checks of lesson 08: builds models, runs them, looks."""
 
 import contextlib
 import sys
@@ -7,11 +7,11 @@ import numpy as np
 
 from minigrad.course.objects import Parameter
 
-array_equal = np.array_equal  # before the learner's file, which could put another in its place
+array_equal = np.array_equal  # taken before the learner's file, which could replace it
 
 
 def plain(value):
-    """A copy of arrays, numbers, lists and dicts; anything else as it is."""
+    """Return a copy of arrays, numbers, lists and dicts; anything else unchanged."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, dict):
@@ -22,22 +22,22 @@ def plain(value):
 
 
 def caught(lets_through):
-    """The exceptions to hand back: all; a ValueError alone where others are let through.
+    """Return the exceptions to report: all, or only ValueError if others are let through.
 
-    Whether one is wanted, only the check knows.
+    Only the check knows whether one is wanted.
     """
     return ValueError if lets_through else Exception
 
 
 def described(error):
-    """An exception as data."""
+    """Return an exception as data."""
     text = "; ".join([str(error), *getattr(error, "__notes__", ())])
     return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": text}
 
 
 @contextlib.contextmanager
 def naming_keys(model, story):
-    """While it runs, a KeyError tells whose id its key is; story(name) is what is known of it."""
+    """Make a KeyError inside the block tell whose id its key is; story(name) adds what is known."""
     names = {p.id: name for name, p in model.items()}
     try:
         yield
@@ -51,7 +51,7 @@ def naming_keys(model, story):
 
 
 def had_state(state):
-    """What to tell of a parameter whose id is missing; state: the names that have some."""
+    """Describe a parameter whose id is missing; state: the names that have some."""
     return lambda name: (
         f"{name} had an entry in optimizer.state when the call began"
         if name in state
@@ -60,19 +60,19 @@ def had_state(state):
 
 
 def built(values):
-    """A model of Parameters from {name: array}."""
+    """Return a model of Parameters from {name: array}."""
     return {name: Parameter(array) for name, array in values.items()}
 
 
 def optimizer_of(mine, model, state):
-    """The learner's SGD over a model, in another order, with {name: {slot: array}} as state."""
+    """Return the learner's SGD over a model, in another order, with state {name: {slot: array}}."""
     optimizer = mine.SGD(list(model.values())[::-1], learning_rate=0.1, momentum=0.9)
     optimizer.state = {model[name].id: plain(slots) for name, slots in state.items()}
     return optimizer
 
 
 def by_name(model, state):
-    """An optimizer's state by name; what belongs to no parameter of the model is told apart."""
+    """Return an optimizer's state by name; mark entries that belong to no parameter."""
     if not isinstance(state, dict):
         return state, []
     names = {p.id: name for name, p in model.items()}
@@ -85,7 +85,7 @@ def by_name(model, state):
 
 
 def update(mine, algorithm, values, gradients, state, hyperparameters):
-    """Call sgd_update once for each gradient; a row for each call."""
+    """Call sgd_update once for each gradient; return a row for each call."""
     rows, slots = [], dict(state)
     for gradient in gradients:
         returned = mine.sgd_update(algorithm, values, gradient, state, hyperparameters)
@@ -102,7 +102,7 @@ def update(mine, algorithm, values, gradients, state, hyperparameters):
 
 
 def update_raises(mine, algorithm, values, gradient, state, hyperparameters):
-    """Call sgd_update; what it raised, None if nothing."""
+    """Call sgd_update; return what it raised, None for nothing."""
     raised = None
     try:
         mine.sgd_update(algorithm, values, gradient, state, hyperparameters)
@@ -112,10 +112,10 @@ def update_raises(mine, algorithm, values, gradient, state, hyperparameters):
 
 
 def steps(mine, values, rounds):
-    """Make an SGD over a model and step it once for each round; a row for each step.
+    """Make an SGD over a model and step it once for each round; return a row for each step.
 
-    A round is {"gradients": {name: array}, "frozen": [name], "hyper": {name: number}}: what a
-    script sets before the step.
+    A round is what a script sets before the step:
+    {"gradients": {name: array}, "frozen": [name], "hyper": {name: number}}.
     """
     model = built(values)
     held = {name: p.values for name, p in model.items()}
@@ -124,7 +124,7 @@ def steps(mine, values, rounds):
         p.grad = plain(rounds[0]["gradients"].get(name))
     optimizer = mine.SGD(iter(model.values()), **rounds[0]["hyper"])
     at_first, rows, calls = plain(optimizer.state), [], []
-    firsts = {}  # in which step each is updated first
+    firsts = {}  # the step that first updates each
 
     def story(name):
         first = firsts.get(name)
@@ -132,7 +132,7 @@ def steps(mine, values, rounds):
 
     code = getattr(mine.sgd_update, "__code__", None)
 
-    def note(frame, event, _):  # whatever name it is called by
+    def note(frame, event, _):  # whatever name it is called under
         if event == "call" and frame.f_code is code:
             calls.append(1)
 
@@ -169,12 +169,12 @@ def steps(mine, values, rounds):
             }
         )
         if not all(isinstance(p.values, np.ndarray) for p in model.values()):
-            break  # the next step would only stumble over it
+            break  # the next step would only fail on it
     return rows
 
 
 def clip_gradients(mine, gradients, max_norm, lets_through=False):
-    """Call clip_grad_norm_ on a list; what it returned or raised, and the arrays afterwards."""
+    """Call clip_grad_norm_ on a list; return its result or error, and the arrays afterwards."""
     given = list(gradients)
     try:
         returned, raised = plain(mine.clip_grad_norm_(given, max_norm)), None
@@ -184,7 +184,7 @@ def clip_gradients(mine, gradients, max_norm, lets_through=False):
 
 
 def clip_weights(mine, values, gradients, frozen, low, high):
-    """Call clip_weights_ on a model; what became of its Parameters and their arrays."""
+    """Call clip_weights_ on a model; describe its Parameters and their arrays afterwards."""
     model = built(values)
     for name in frozen:
         model[name].requires_grad = False
@@ -207,10 +207,10 @@ def clip_weights(mine, values, gradients, frozen, low, high):
 
 
 def save(mine, values, state, frozen):
-    """Call state_dict after a call for another model; what it returned, then and after a step.
+    """Call state_dict after a call for another model; return its result, then and after a step.
 
-    A step adds 1 to all that the optimizer remembers. While the learner's code runs, no state is
-    here by name: that would be the answer.
+    The step adds 1 to all that the optimizer remembers. While the learner's code runs, nothing here
+    holds the state by name: that would be the answer.
     """
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
@@ -239,9 +239,9 @@ def save(mine, values, state, frozen):
 
 
 def load(mine, values, state, saved, has_stranger=False, lets_through=False):
-    """Call load_state_dict; the state by name afterwards, and what was raised.
+    """Call load_state_dict; return the state by name afterwards, and what was raised.
 
-    `has_stranger`: the state has an entry of a Parameter that is in no model.
+    `has_stranger`: the state has an entry for a Parameter that is in no model.
     """
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
@@ -271,11 +271,11 @@ def load(mine, values, state, saved, has_stranger=False, lets_through=False):
 
 
 def replace(mine, values, state, name, new_values, keep_state, lets_through=False):
-    """Call replace_parameter; who holds which Parameter afterwards."""
+    """Call replace_parameter; return who holds which Parameter afterwards."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     before, old = dict(model), model[name]
-    taken = [p.id for p in (*model.values(), Parameter(np.zeros(1)))]  # of another model, too
+    taken = [p.id for p in (*model.values(), Parameter(np.zeros(1)))]  # even another model's
     for p in model.values():
         p.grad, p.requires_grad = np.ones_like(p.values), p is old or p is before["c"]
     facts = {n: (p.id, p.values, p.grad, p.requires_grad) for n, p in model.items()}
@@ -315,7 +315,7 @@ def replace(mine, values, state, name, new_values, keep_state, lets_through=Fals
 
 
 def fine_tune(mine, values, batches, prefix, after):
-    """Call fine_tune on a model; its values afterwards."""
+    """Call fine_tune on a model; return its values afterwards."""
     model = built(values)
     with naming_keys(model, lambda name: f"velocity has nothing before the first step of {name}"):
         mine.fine_tune(model, batches, prefix, after)
@@ -323,7 +323,7 @@ def fine_tune(mine, values, batches, prefix, after):
 
 
 def forget(mine, values):
-    """Call forget_gradients on a model: no gradient, zeros, ones, twos; the gradients then."""
+    """Call forget_gradients on parameters with None, zeros, ones, twos; return their gradients."""
     model = built(values)
     for number, p in enumerate(list(model.values())[1:]):
         p.grad = np.full_like(p.values, number)

@@ -43,7 +43,7 @@ load_state_dict = lesson.exercise(
 def ask(
     t: Tester, values: dict, state: dict, saved: dict, note: str = "", should_raise: bool = False
 ) -> dict[str, Any]:
-    """Call load_state_dict; fails when it writes into `saved`."""
+    """Call load_state_dict; fail if it writes into `saved`."""
     names = f"the names {', '.join(values)} (the last one frozen)"
     given = f"load_state_dict(model, optimizer, saved) with {names}"
     given += f"{note}; saved = {show(saved, bare=True)}"
@@ -123,16 +123,16 @@ def another_order(t: Tester) -> None:
     load(t, values, random_state(t, {name: values[name] for name in ("head.w", "body.w", "b")}))
     single = {name: array.astype(np.float32) for name, array in values.items()}
     load(t, single, random_state(t, values), random_state(t, single))
-    load(t, single, random_state(t, values))  # bit for bit: also in another dtype than the values
+    load(t, single, random_state(t, values))  # bit for bit, even in a dtype other than the values'
     odd = {"momentum": np.array([-0.0, np.nan])}
     load(t, values, {"b": odd})
     replaced(t, values, random_state(t, values))
-    alike = dict.fromkeys("cab", np.zeros(2))  # equal numbers do not tell whose they are
+    alike = dict.fromkeys("cab", np.zeros(2))  # equal numbers do not reveal their owner
     load(t, alike, random_state(t, {name: alike[name] for name in "bac"}))
 
 
 def replaced(t: Tester, values: dict, saved: dict) -> None:
-    """Load into an optimizer that remembers a parameter which is in no model any more."""
+    """Load into an optimizer that remembers a parameter which has left the model."""
     given = f"load_state_dict(model, optimizer, saved) with {listed(values)}; optimizer.state has "
     given += "an entry of a parameter that was replaced"
     got = drive(t, "load", values, {}, saved, True, given=given)
@@ -144,7 +144,7 @@ def replaced(t: Tester, values: dict, saved: dict) -> None:
 
 
 def load(t: Tester, values: dict, saved: dict, before: dict | None = None) -> None:
-    """Load something that fits, and look at the state afterwards."""
+    """Load something that fits, and check the state afterwards."""
     got = ask(t, values, before or {}, saved)
     check_state(t, got, saved, values, before or {})
     if not is_same(got["later"], saved):
@@ -159,7 +159,7 @@ def load(t: Tester, values: dict, saved: dict, before: dict | None = None) -> No
 @load_state_dict.check(points=2)
 def what_does_not_fit(t: Tester) -> None:
     """A name or a shape that does not fit raises ValueError, and nothing is written."""
-    good, bad = "body.0.weight", "q7.weight"  # no text has such a name by chance
+    good, bad = "body.0.weight", "q7.weight"  # names that no text contains by chance
     for right in ((2,), (2, 3)):
         values = {good: numbers(t, 2), bad: numbers(t, *right)}
         for wrong in ("q8.weight", "q7", "body.q7.weight", "module.q7.weight", "Q7.weight"):
@@ -173,7 +173,7 @@ def what_does_not_fit(t: Tester) -> None:
 
 
 def refused(t: Tester, values: dict, like: dict, wrong: str, why: str) -> None:
-    """Load something that does not fit: a state for `like`, where the name `wrong` is to blame."""
+    """Load something that does not fit: a state for `like`, with the name `wrong` at fault."""
     first = {name: array for name, array in values.items() if name != wrong}
     before, saved = random_state(t, first), random_state(t, like)
     got = ask(t, values, before, saved, f" and {listed(values)}", should_raise=True)

@@ -12,7 +12,7 @@ GOOD, GAP = "#e3f2fd", "C3"
 
 
 def draw_valley(axis: Any, steepness: float, path: np.ndarray, title: str) -> None:
-    """Draw the valley (x^2 + steepness * y^2) / 2 and a path (n, 2) that goes down it."""
+    """Draw the valley (x^2 + steepness * y^2) / 2 and a path (n, 2) down it."""
     x, y = np.meshgrid(np.linspace(-11, 5, 90), np.linspace(-2.2, 2.2, 60))
     height = (x**2 + steepness * y**2) / 2
     axis.contour(x, y, height, levels=np.geomspace(0.5, 60, 9), colors="lightgray", linewidths=0.8)
@@ -30,14 +30,14 @@ def draw_owners(
     state: Mapping[int, str],
     title: str,
 ) -> None:
-    """Draw a row for each id: does the model use it, does step() look after it, is it remembered?
+    """Draw a row for each id: does the model use it, does step() update it, is it remembered?
 
     Args:
         axis: a matplotlib axis.
         model: the id of each name that the model uses now.
         stepped: the ids that the optimizer updates.
-        state: per id that has state, what is remembered, in words.
-        title: what stands above.
+        state: for each id with state, what is remembered, in words.
+        title: the title above.
     """
     names = {number: name for name, number in model.items()}
     ids = sorted({*names, *stepped, *state})

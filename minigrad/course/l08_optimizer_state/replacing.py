@@ -140,7 +140,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
 
 
 def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, name: str) -> None:
-    """Check what the optimizer remembers afterwards."""
+    """Check the optimizer's state afterwards."""
     wanted, found_text = show_both(expected, got["state"])
     if got["old_id_in_state"]:
         t.fail(
@@ -176,7 +176,7 @@ def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, nam
 
 
 def situations(t: Tester) -> Iterator[tuple[dict, dict, str]]:
-    """Yield a model's values, state for two of its three parameters, and one that has some."""
+    """Yield a model's values, state for two of its three parameters, and one of those two."""
     for name, values in (
         ("a", {name: numbers(t, 2) for name in "abc"}),
         ("b", {name: numbers(t, 2) for name in "abc"}),
@@ -220,7 +220,7 @@ def state_that_does_not_fit(t: Tester) -> None:
 
 
 def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) -> None:
-    """Check that values which do not fit are refused, with keep_state."""
+    """Check that keep_state refuses values that do not fit."""
     got = ask(t, values, state, name, new, True, should_raise=True)
     if got["raised"] is None:
         t.fail(

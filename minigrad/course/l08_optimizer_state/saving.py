@@ -27,12 +27,12 @@ state_dict = lesson.exercise(
 
 
 def random_values(t: Tester, names: str = "abc") -> dict[str, np.ndarray]:
-    """Return a model's values: arrays of one shape, so that a mix-up does not show by itself."""
+    """Return a model's values: arrays of one shape, so that shapes do not reveal a mix-up."""
     return {name: numbers(t, 2) for name in names}
 
 
 def mixed_values(t: Tester) -> dict[str, np.ndarray]:
-    """Return a model's values of other shapes and dtypes."""
+    """Return a model's values, of different shapes and dtypes."""
     dtypes = {"a": (2, 3), "b": (), "c": (2,), "d": (1, 2)}
     values = {name: numbers(t, *shape) for name, shape in dtypes.items()}
     return values | {"c": values["c"].astype(np.float32)}
@@ -56,12 +56,12 @@ def saved_by_name(t: Tester) -> None:
     state["d"]["momentum"] *= 0
     check(t, values, state, "b")
     check(t, values, {})
-    alike = dict.fromkeys("abc", np.zeros(2))  # equal numbers do not tell whose they are
+    alike = dict.fromkeys("abc", np.zeros(2))  # equal numbers do not reveal their owner
     check(t, alike, random_state(t, {name: alike[name] for name in "ca"}))
 
 
 def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
-    """Save the state of a model and compare it."""
+    """Save a model's state and compare it."""
     given = f"state_dict(model, optimizer): names {', '.join(values)}"
     given += f" ({frozen} is frozen)" if frozen else ""
     given += f"; state (by name): {show(state, bare=True)}"

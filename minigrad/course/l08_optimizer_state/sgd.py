@@ -50,13 +50,13 @@ def a_round(
     momentum: float = 0.5,
     decay: float = 0.0,
 ) -> Round:
-    """Return what is set before a step: gradients, names that are frozen, hyperparameters."""
+    """Return the settings before a step: gradients, names of frozen ones, hyperparameters."""
     hyper = {"learning_rate": rate, "momentum": momentum, "weight_decay": decay}
     return {"gradients": gradients, "frozen": list(frozen), "hyper": hyper}
 
 
 def round_text(now: Round, first: Round, names: Iterable[str]) -> str:
-    """Return what a learner reads of a round."""
+    """Return a round as messages show it."""
     parts = [
         f"{name}.grad = {show(now['gradients'].get(name), bare=True)}"
         + (" (frozen)" if name in now["frozen"] else "")
@@ -71,7 +71,7 @@ def round_text(now: Round, first: Round, names: Iterable[str]) -> str:
 
 
 def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[dict[str, Any]]:
-    """Step a new SGD once for each round; return what is seen after each step."""
+    """Step a new SGD once for each round; return the driver's report after each step."""
     texts = [round_text(now, rounds[0], values) for now in rounds]
     steps = "; ".join(f"step {number}: {text}" for number, text in enumerate(texts, 1))
     if len({*texts}) == 1 < len(rounds):
@@ -105,7 +105,7 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
 
 
 def expected(values: dict[str, np.ndarray], rounds: list[Round], kind: str = "") -> list[tuple]:
-    """Return (values, momentum) after each step, or what people get in their place."""
+    """Return (values, momentum) after each step, right or as a common mistake gives them."""
     x, v, common, found = dict(values), {}, 0.0, []
     for now in rounds:
         h = (rounds[0] if kind == "fixed" else now)["hyper"]
@@ -131,7 +131,7 @@ WRONG = {
 
 
 def check(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[dict[str, Any]]:
-    """Step a new SGD, compare the values after each step; return what is seen after each."""
+    """Step a new SGD and compare the values after each step; return the driver's reports."""
     rows, wanted = run(t, values, rounds), expected(values, rounds)
     kinds = ["standing", "started_anew", "zero_skipped"]
     kinds += ["shared"] * (len({array.shape for array in values.values()}) == 1 < len(values))
@@ -180,7 +180,7 @@ def trajectory(t: Tester) -> None:
 
 
 def not_skipped(t: Tester, x: np.ndarray, g: np.ndarray) -> None:
-    """Fail where a step with a gradient that is no finite number was left out."""
+    """Fail if a step with a nonfinite gradient was skipped."""
     [row] = run(t, {"w": x}, [a_round({"w": g})])
     found, right_second = row["values"]["w"], x[1] - 0.1 * g[1]
     state = show(row["state"], bare=True)
@@ -267,7 +267,7 @@ def left_alone(t: Tester) -> None:
     """What has no gradient, or is frozen, stays as it is and gets no state."""
     values = {"w": numbers(t, 2), "b": numbers(t, 2)}
     g = {name: -2 * array for name, array in values.items()}  # decay does not undo them
-    # The one that is left alone comes last, then first: a loop that ends there shows only then.
+    # The untouched one comes last, then first: only then does a loop that ends there show.
     for order in ("wb", "bw"):
         in_order = {name: values[name] for name in order}
         for why, left in (
@@ -281,7 +281,7 @@ def left_alone(t: Tester) -> None:
 
 
 def left_as_it_was(t: Tester, before: np.ndarray, found: np.ndarray, why: str, when: str) -> None:
-    """Fail where b moved in a step that is none for it."""
+    """Fail if b moved in a step that should leave it alone."""
     if not is_same(found, before):
         wanted, got = show_both(before, found)
         t.fail(
@@ -295,7 +295,7 @@ def left_as_it_was(t: Tester, before: np.ndarray, found: np.ndarray, why: str, w
 
 
 def never(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
-    """Check a parameter b that is left alone from the first step on."""
+    """Check a parameter b that stays untouched from the first step on."""
     for step, row in enumerate(run(t, values, rounds), 1):
         left_as_it_was(t, values["b"], row["values"]["b"], why, f"step {step}")
         if is_same(row["values"]["w"], values["w"]):
@@ -315,7 +315,7 @@ def never(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
 
 
 def coasting(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
-    """Check a parameter b that is left alone in the second step, or in the others."""
+    """Check a parameter b that stays untouched in the second step, or in the others."""
     rows = run(t, values, rounds)
     for step, now in enumerate(rounds):
         if "b" in now["gradients"] and "b" not in now["frozen"]:

@@ -132,7 +132,7 @@ def check_updates(
     largest: float = 2.0,
     going: bool = False,
 ) -> dict:
-    """Call sgd_update some times in a row, check what each leaves behind; return the last row.
+    """Call sgd_update several times, check what each call leaves behind; return the last row.
 
     With `flat`, the last gradient is 0. With `going`, the momentum is not 0 before the first call.
     """
@@ -206,7 +206,7 @@ def check_state(
     momentum: float,
     when: str,
 ) -> None:
-    """Check what one call left in state."""
+    """Check the state after one call."""
     if not momentum:
         if row["state"]:
             t.fail(
@@ -254,7 +254,7 @@ def with_momentum(t: Tester) -> None:
         check_updates(t, numbers(t, 2), momentum, 0.0, 3, flat=True)
     for x in samples.arrays(t.random):
         check_updates(t, x, 0.5, 0.0, 2)
-    check_updates(t, numbers(t, 2), 0.5, 0.0, 2, rate=0.0)  # a schedule may begin with it
+    check_updates(t, numbers(t, 2), 0.5, 0.0, 2, rate=0.0)  # a schedule may begin with rate 0
     check_updates(t, numbers(t, 2), 0.5, 0.0, 2, largest=300.0)
     for momentum in (-0.5, 1.25, 1e-4):
         check_updates(t, numbers(t, 2), momentum, 0.0, 2)

@@ -91,7 +91,7 @@ for key, switches, attempt in (
 
 
 def with_default(p, g, state, *given, which):
-    """Return a step in which one of learning_rate, betas and eps is the default."""
+    """Return a step that uses the default for one of learning_rate, betas and eps."""
     hyper = [*given, *DEFAULTS[len(given) :]]
     hyper[which] = DEFAULTS[which]
     return adam(p, g, state, *hyper)
@@ -182,7 +182,7 @@ def first_step(t: Tester) -> None:
 
 
 def check_adam(t: Tester, *arguments: Any, attempts: dict[str, str] = STEP) -> None:
-    """Ask for one step of Adam and compare."""
+    """Check one step of Adam."""
     check_step(t, adam(*arguments), *arguments, attempts=attempts)
 
 
@@ -209,7 +209,7 @@ def later_steps(t: Tester) -> None:
     for p, g in pairs(t):
         check_adam(t, p, g, random_state(t, p), *random_hyper(t))
     check_adam(t, random_array(t), np.zeros(2), random_state(t), *random_hyper(t))
-    # A 0 among the numbers is a number, and no default.
+    # A 0 among the hyperparameters is a number, not a missing default.
     for hyper in ((0.1, (0.0, 0.9), 1e-3), (0.1, (0.8, 0.0), 0.0), (0.0, (0.8, 0.9), 1e-3)):
         check_adam(t, random_array(t), random_array(t), random_state(t), *hyper)
     check_adam(t, np.zeros(2), *tiny_state(t))

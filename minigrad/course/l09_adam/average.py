@@ -27,7 +27,7 @@ corrected_average = lesson.exercise(
 
 
 def averages(values, beta, *, kind=""):
-    """Return the corrected averages, or what people compute in their place."""
+    """Return the corrected averages, or those of a common mistake."""
     m, result = (float(values[0]) if kind == "from_first" else 0.0), []
     for t, value in enumerate(values, 1):
         old, new = (1 - beta, beta) if kind == "swapped" else (beta, 1 - beta)
@@ -82,7 +82,7 @@ def _(values, beta):
 
 
 def check_average(t: Tester, values: np.ndarray, beta: float) -> None:
-    """Ask for the averages of some values and compare."""
+    """Check the averages of some values."""
     t.compare(
         averages(values, beta),
         values,

@@ -28,7 +28,7 @@ lean_adam = lesson.exercise(
 )
 STAGES = ("count", "average_gradient", "average_square", "correct", "move")
 CULPRIT = 3
-CHANGES = {0: "t", 1: "m", 2: "v", 4: "p"}  # what each of the others changes
+CHANGES = {0: "t", 1: "m", 2: "v", 4: "p"}  # what each of the other stages changes
 
 
 @lean_adam.check(points=2)
@@ -59,7 +59,7 @@ def diagnosis(t: Tester) -> None:
 
 
 def path_of(p, gradients, rate=0.1, betas=(0.9, 0.999), eps=1e-8, *, kept="", correct="both"):
-    """Return where each step leads; the moments named in `kept` live on corrected."""
+    """Return the result of each step; the moments named in `kept` stay corrected."""
     state, path = {}, []
     for g in gradients:
         p, state = adam(p, g, state, rate, betas, eps, correct=correct)

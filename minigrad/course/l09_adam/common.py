@@ -13,10 +13,10 @@ from minigrad.grader.message import show, show_call, show_typed
 from minigrad.grader.samples import tolerance
 from minigrad.grader.tester import Tester
 
-# With (0.9, 0.99) an uncorrected first step has the right size by chance, and (0.9, 0.999) are the
-# defaults: neither is here.
+# Not (0.9, 0.99), with which an uncorrected first step has the right size by chance, and not
+# (0.9, 0.999), the defaults.
 BETAS = ((0.85, 0.995), (0.8, 0.99), (0.7, 0.95))
-DEFAULTS = (1e-3, (0.9, 0.999), 1e-8)  # of adam_step and its like
+DEFAULTS = (1e-3, (0.9, 0.999), 1e-8)  # of adam_step and similar functions
 MOMENTS = ("first_moment", "second_moment")
 KEYS: tuple[str, ...] = (*MOMENTS, "step")
 
@@ -39,7 +39,7 @@ def adam(
     power=False,
     square="g * g",
 ):
-    """Return the parameter and its state after one step, right or wrong in a chosen way.
+    """Return the parameter and its state after one step, right or with a chosen mistake.
 
     correct: which moments are corrected: 'both', 'first', 'second' or 'none'.
     eps_is: 'outside' the root, 'inside', 'missing', or 'before' the correction of the root.
@@ -76,18 +76,18 @@ def pairs(t: Tester) -> Iterator[tuple[np.ndarray, ...]]:
 
 
 def near(p: np.ndarray) -> dict[str, float]:
-    """Return the tolerances for a step that was computed in p's dtype."""
+    """Return the tolerances for a step computed in p's dtype."""
     return {"rtol": tolerance(p.dtype), "atol": 1e-14 if p.dtype == np.float64 else 1e-5}
 
 
 def random_array(t: Tester, shape: tuple[int, ...] = (2,)) -> np.ndarray:
-    """Return numbers of both signs, none near 0, rounded as they are shown."""
+    """Return numbers of both signs, none near 0, rounded as messages show them."""
     signs = np.resize(t.random.permutation([1.0, -1.0]), shape)
     return np.asarray(np.round(t.random.uniform(0.1, 2.0, shape), 2) * signs)
 
 
 def random_state(t: Tester, p: np.ndarray | None = None, step: int = 4) -> dict[str, Any]:
-    """Return a state as it could be after some steps of p, which has two numbers by default."""
+    """Return a possible state after some steps of p, which has two numbers by default."""
     p = np.zeros(2) if p is None else p
     first, second = t.random.uniform(-0.9, 0.9, p.shape), t.random.uniform(0.2, 0.9, p.shape)
     return {
@@ -103,7 +103,7 @@ def random_hyper(t: Tester, eps: float = 1e-3) -> tuple[float, tuple[float, floa
 
 
 def tiny_state(t: Tester) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return a gradient of the size of eps and a state to it, which show each default."""
+    """Return a gradient of eps's size and a state for it, for which every default matters."""
     state = random_state(t)
     state |= {"first_moment": 1e-8 * state["first_moment"]}
     state |= {"second_moment": 1e-16 * state["second_moment"]}
@@ -111,9 +111,9 @@ def tiny_state(t: Tester) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def one_step(t: Tester, name: str, *arguments: Any) -> tuple[Any, dict]:
-    """Call adam_step or adamw_step; return the parameter and the state that come back.
+    """Call adam_step or adamw_step; return its parameter and its state.
 
-    Fails unless the second is a whole state, and all that was handed over is as it was.
+    Fails unless the second is a whole state and the arguments are unchanged.
     """
     listed = [list(one) if isinstance(one, tuple) else one for one in arguments]
     reply = t.drive("step", name, listed, given=show_call(name, list(arguments)))
@@ -131,7 +131,7 @@ def one_step(t: Tester, name: str, *arguments: Any) -> tuple[Any, dict]:
 
 
 def parts_of(answer: tuple, name: str = "") -> dict[str, Any]:
-    """Return the parts of one step, p and the entries of its state; of a model's: those of name."""
+    """Return a step's parts, p and its state's entries; for a model's step, those of `name`."""
     p, state = (answer[0][name], answer[1].get(name, {})) if name else answer
     return {"p": p, **state}
 
@@ -144,7 +144,7 @@ def compare_parts(
     attempts: dict[str, str],
     name: str = "",
 ) -> None:
-    """Compare those parts of a step for which `attempts` has a Try line."""
+    """Compare the parts of a step that have a Try line in `attempts`."""
     got, wanted = parts_of(answer, name), parts_of(right, name)
     prefix = f"new_states[{name!r}]" if name else "new_state"
     names = {"p": f"new_parameters[{name!r}]" if name else "new_p"}
@@ -165,7 +165,7 @@ def compare_parts(
 
 
 def check_step(t: Tester, right: tuple, *arguments: Any, attempts: dict[str, str]) -> tuple:
-    """Ask for one step, compare the parts named in `attempts`, and return it."""
+    """Check one step in the parts named in `attempts`, and return it."""
     answer = one_step(t, t.exercise.name, *arguments)
     attempts = {
         part: samples.attempt_for(arguments[0], answer[0], attempt) if part == "p" else attempt
@@ -176,7 +176,7 @@ def check_step(t: Tester, right: tuple, *arguments: Any, attempts: dict[str, str
 
 
 def same(before: Any, after: Any) -> bool:
-    """Whether a dict of arrays, or of states, is as it was."""
+    """Return whether a dict of arrays, or of states, is unchanged."""
     if isinstance(before, dict):
         return (
             isinstance(after, dict)

@@ -43,7 +43,7 @@ ATTEMPTS = {
 
 
 def adamw(p, g, state, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.01, *, kind=""):
-    """Return p and its state after one step of AdamW, or what people compute in its place."""
+    """Return p and its state after one step of AdamW, right or with a common mistake."""
     shrunk = rate * decay
     share = {
         "l2": 0.0,
@@ -85,7 +85,7 @@ def _(p, g, state, *hyper):
 
 
 def check_decay(t: Tester, *arguments: Any) -> tuple:
-    """Ask for one step of AdamW and compare all of it."""
+    """Check all of one step of AdamW."""
     return check_step(t, adamw(*arguments), *arguments, attempts=ATTEMPTS)
 
 

@@ -1,4 +1,4 @@
-"""What the checks of lesson 09 do beside the learner's code: many steps, one call, one stage."""
+"""Runs beside the learner's code for the checks of lesson 09: many steps, one call, one stage."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def naming_keys(names=()):
-    """While it runs, a KeyError tells what its key is; `names` are those of the parameters."""
+    """Make a KeyError inside the block describe its key; `names` are the parameters'."""
     try:
         yield
     except KeyError as error:
@@ -20,9 +20,9 @@ def naming_keys(names=()):
 
 
 def walk(mine, starts, gradients, begins, hyper):
-    """Make steps of adam_step for several parameters in turn; return where each was, (k, n, size).
+    """Step several parameters in turn with adam_step; return their paths, (k, n, size).
 
-    Parameter k stands still until round begins[k]. What is no pair ends the walk and is returned.
+    Parameter k rests until round begins[k]. A result that is no pair ends the walk and is returned.
     """
     learning_rate, betas, eps = hyper
     places, states = [p.copy() for p in starts], [{} for _ in starts]
@@ -44,7 +44,7 @@ def walk(mine, starts, gradients, begins, hyper):
 
 
 def step(mine, name, arguments):
-    """Call a function for one step; return its answer, and what it was given as it is then."""
+    """Call a function for one step; return its answer, and its arguments afterwards."""
     given = [tuple(one) if isinstance(one, list) else one for one in arguments]
     with naming_keys():
         answer = getattr(mine, name)(*given)
@@ -52,7 +52,7 @@ def step(mine, name, arguments):
 
 
 def step_all(mine, parameters, gradients, states, hyper):
-    """Call step_all; return its answer, the dicts given as they are then, and if one came back.
+    """Call step_all; return its answer, its dicts afterwards, and whether it returned one of them.
 
     `hyper` is [learning_rate, betas, eps], or [] for the defaults.
     """
@@ -66,6 +66,6 @@ def step_all(mine, parameters, gradients, states, hyper):
 
 
 def stage(mine, k, s, g):
-    """Run one stage of lean_adam alone; return what it left in s."""
+    """Run one stage of lean_adam alone; return s afterwards."""
     mine.STAGES[k](s, g)
     return s

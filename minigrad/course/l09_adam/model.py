@@ -45,7 +45,7 @@ SHARED = "How many steps has this very parameter made? Its moments know only tho
 
 
 def step_model(parameters, gradients, states, *hyper, kind=""):
-    """Return a model and its states after one step, or what people compute in their place."""
+    """Return a model and its states after one step, right or with a common mistake."""
     new_parameters, new_states = dict(parameters), {} if kind == "state_lost" else dict(states)
     hyper = hyper[: {"defaults": 0, "default_betas": 1, "default_eps": 2}.get(kind, 3)]
     for i, (name, p) in enumerate(parameters.items()):
@@ -97,13 +97,13 @@ def _(parameters, gradients, states, *hyper):
 
 @step_all.mistake("dtype")
 def _(parameters, gradients, states, *hyper):
-    widest = np.result_type(np.float32, *parameters.values())  # that of one vector of them all
+    widest = np.result_type(np.float32, *parameters.values())  # the dtype of one vector of them all
     moved, states = step_model(parameters, gradients, states, *hyper)
     return {name: p.astype(widest) for name, p in moved.items()}, states
 
 
 def state_after(t: Tester, steps: int) -> dict[str, Any]:
-    """Return a state that really comes from some steps: its moments fit its count."""
+    """Return a state from real steps, whose moments fit its count."""
     state: dict[str, Any] = {}
     slope = random_array(t)
     for _ in range(steps):
@@ -162,7 +162,7 @@ def ask(t: Tester, parameters: dict, gradients: dict, states: dict, hyper: tuple
 
 
 def given(parameters: dict, gradients: dict, states: dict, hyper: tuple) -> str:
-    """Return the call in a form that fits into three lines."""
+    """Return the call as text that fits into three lines."""
     rows = []
     for name, p in parameters.items():
         g = gradients[name]
@@ -182,7 +182,7 @@ def short(value: np.ndarray | None) -> str:
 def check_model(
     t: Tester, parameters: dict, gradients: dict, states: dict, *hyper: Any, attempt: str
 ) -> tuple:
-    """Ask for one step, compare each parameter and its state, and return the two dicts."""
+    """Check one step, each parameter with its state, and return the two dicts."""
     got = ask(t, parameters, gradients, states, hyper)
     arguments = (parameters, gradients, states, *hyper)
     right = step_model(*arguments)
@@ -244,7 +244,7 @@ def one_special(t: Tester, frozen: np.ndarray | None, attempt: str) -> None:
 def no_gradient(t: Tester) -> None:
     """With gradient None, value, moments and count stay; a state that is not there is not made."""
     one_special(t, None, NONE)
-    for names in ("wb", ""):  # nobody makes a step
+    for names in ("wb", ""):  # no parameter makes a step
         parameters = {name: random_array(t) for name in names}
         known = {name: state_after(t, 4) for name in names}
         check_model(t, parameters, dict.fromkeys(names), known, *random_hyper(t), attempt=NONE)

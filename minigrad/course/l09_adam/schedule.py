@@ -29,7 +29,7 @@ warmup_cosine = lesson.exercise(
 
 
 def rate(t, warmup, steps, peak, minimum=0.0, *, kind=""):
-    """Return the learning rate, or what people compute in its place."""
+    """Return the learning rate, right or with a common mistake."""
     height = peak - minimum
     if kind == "late_line" and t == warmup > 0:
         return peak * (t + 1) / warmup
@@ -73,7 +73,7 @@ for key, attempt in {
 
 
 def check_rate(t: Tester, *arguments: Any) -> None:
-    """Ask for one step's rate and compare; the arguments are those of warmup_cosine."""
+    """Check one step's rate; the arguments are those of warmup_cosine."""
     right = rate(*arguments)
     got = t.call("warmup_cosine", *arguments)
     if isinstance(got, np.ndarray):
@@ -114,7 +114,7 @@ def the_cosine(t: Tester) -> None:
         for at in (warmup + length // 4, warmup, warmup + length // 2, steps - 1):
             check_rate(t, at, warmup, steps, *rest)
     plan = list(PLANS[0])
-    for place, other in enumerate((4, 20, 0.3, 0.02)):  # one number of the call before is another
+    for place, other in enumerate((4, 20, 0.3, 0.02)):  # change one argument at a time
         for number in (plan[place], other):
             check_rate(t, 12, *plan[:place], number, *plan[place + 1 :])
 

@@ -1,4 +1,4 @@
-"""Lesson 13: what is checked, for how many points, and the hints; a module an exercise."""
+"""Lesson 13: what is checked, for how many points, and the hints; one module per exercise."""
 
 from minigrad.grader.spec import Lesson
 

@@ -38,7 +38,7 @@ EXPECTED = "out[b] = the sum of the elements of block b's threads"
 
 
 def ask(t: Tester, n: int, sign: int = 1) -> Counted:
-    """Launch; fail unless each block has summed its elements, all of this sign."""
+    """Launch; fail unless each block summed its elements, all of this sign."""
     x = sign * floats(t, n, low=0.5, high=2)
     blocks = -(-n // THREADS)
     counted = launch(t, blocks, THREADS, {"x": x, "out": empty(blocks)}, EXPECTED)

@@ -100,7 +100,7 @@ def diagnosis_read(t: Tester) -> None:
 
 
 def data(t: Tester, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return random grey values, and counts that are not all zero."""
+    """Return random grey values, and initial counts that are not all zero."""
     values = t.random.integers(0, GREYS, n).astype(np.int32)
     return values, t.random.integers(0, 3, GREYS).astype(np.int32)
 
@@ -137,7 +137,7 @@ def no_fault(t: Tester) -> None:
         compare(t, counted.arrays["counts"], values, before, attempt)
 
 
-# The orders run the kernel as plain Python, which could do all in one thread, with NumPy.
+# These orders run the kernel as plain Python, where NumPy could do all in one thread.
 @k_histogram.check(points=2, only_with=("no_fault",))
 def in_any_order(t: Tester) -> None:
     """The counts are right in every order in which the warps of a block may come along."""

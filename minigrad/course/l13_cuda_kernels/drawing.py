@@ -1,4 +1,4 @@
-"""Drawings for lesson 13: who does which element, and who waits where. Axes in."""
+"""Draws pictures for lesson 13 on given axes: who does which element, and who waits where."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WARP = 32
 
 
 def draw_grid(axis: Any, n: int, threads: int) -> None:
-    """Draw the threads of a launch: a box a thread, a colour a block, grey without an element."""
+    """Draw a launch's threads: a box per thread, a colour per block, grey without an element."""
     from matplotlib.patches import Rectangle
 
     blocks = -(-n // threads)
@@ -40,7 +40,7 @@ def draw_grid(axis: Any, n: int, threads: int) -> None:
 def one_order(
     kernel: Callable, threads: int, arguments: Sequence[Any], seed: int, together: int = WARP
 ) -> list[BarrierMoment]:
-    """Return the steps of one block of a kernel in an order that the seed draws."""
+    """Return the steps of one block of a kernel, in an order drawn from the seed."""
     moments: list[BarrierMoment] = []
     run_in_some_order(
         kernel, 1, threads, arguments, seed=seed, together=together, watch=moments.append
@@ -49,7 +49,7 @@ def one_order(
 
 
 def draw_moment(axis: Any, kernel: Callable, moments: Sequence[BarrierMoment], step: int) -> None:
-    """Draw where the warps of a block are in the lines of a kernel, and who waits."""
+    """Draw which line of a kernel each warp of a block is at, and who waits."""
     from matplotlib.patches import Rectangle
 
     lines, first = inspect.getsourcelines(kernel)
@@ -58,7 +58,7 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[BarrierMoment], s
     places: dict[int | None, int] = {
         number: len(here) - 1 - k for k, (number, _) in enumerate(here)
     }
-    places[None] = -1  # who has ended
+    places[None] = -1  # warps that have ended
     moment = moments[min(step, len(moments) - 1)]
     for thread, line in enumerate(moment.lines):
         colour = BLOCKS[thread // WARP % len(BLOCKS)]
@@ -74,7 +74,7 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[BarrierMoment], s
     n = len(moment.lines)
     left = -1.25 * n
     for height, text in enumerate(["(has ended)", *(text for _, text in reversed(here))], -1):
-        short = text if len(text) <= 32 else text[:31] + "…"  # what fits beside the threads
+        short = text if len(text) <= 32 else text[:31] + "…"  # fits beside the threads
         axis.text(left, height, short, va="center", fontsize=6.2, family="monospace")
         axis.axhline(height - 0.5, color="#e3e6ea", linewidth=0.6, zorder=0)
     axis.set(xlim=(left - 4, n), ylim=(-1.6, len(here) - 0.4), xlabel="thread", yticks=[])
@@ -83,13 +83,13 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[BarrierMoment], s
 
 
 def shown(line: str) -> bool:
-    """Return whether a line of a kernel's source belongs into its picture."""
+    """Return whether a kernel's picture shows this line of its source."""
     text = line.strip()
     return bool(text) and not text.startswith(('"""', "@", "#", "def ", "else"))
 
 
 def draw_orders(axis: Any, results: Sequence[float], right: float, title: str) -> None:
-    """Draw what a kernel gave in each of many orders: right ones as dots, others as crosses."""
+    """Draw a kernel's results in many orders: right ones as dots, others as crosses."""
     good = np.isclose(results, right, rtol=1e-4)
     numbers = np.arange(len(results))
     values = np.asarray(results)

@@ -1,6 +1,6 @@
-"""What the checks of lesson 13 do in the learner's process: run kernels on the simulated machine.
+"""Runs kernels on the simulated machine, in the learner's process, for the checks of lesson 13.
 
-What the machine sees comes back as plain data: the arrays, what was counted, or the fault.
+Returns the machine's report as plain data: the arrays, the counts, or the fault.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from minigrad.simt.watch.interleaving import run_in_some_order
 
 
 def kernel_of(mine, name):
-    """Return a learner's kernel as the plain function that it was; an untouched one raises."""
+    """Return a learner's kernel as a plain function; raise if it is untouched."""
     kernel = getattr(mine, name)
     kernel = inspect.unwrap(getattr(kernel, "py_func", kernel))
     if getattr(getattr(kernel, "__code__", None), "co_names", ()) == ("NotImplementedError",):
@@ -25,7 +25,7 @@ def kernel_of(mine, name):
 
 
 def told(error, kernel):
-    """Return what an error says, as plain data; line 0 where it names none of the kernel's file."""
+    """Return an error as plain data, with line 0 if it names no line of the kernel's file."""
     name = re.escape(os.path.basename(kernel.__code__.co_filename))
     place = re.match(rf"{name}:(\d+)(?:  (.*))?", str(error.where or ""))
     return {
@@ -40,12 +40,12 @@ def told(error, kernel):
 
 
 class Written(Counts):
-    """Counts, and what becomes of each byte of an argument, and of each thread.
+    """Counts that also follow each byte of an argument, and each thread.
 
-    `last[name]` is the line that wrote each byte last, 0 for none; `reads[name]` how often the
-    element that begins there was read; `writers` and `readers` have the number in the grid of the
-    thread that did it last. `of_one`: most reads of shared memory by one thread; `of_round`: most
-    of them from one barrier to the next; `shared`: the shared arrays of one wave of blocks.
+    `last[name]` is the line that last wrote each byte, 0 for none; `reads[name]` the number of
+    reads of the element that begins there; `writers` and `readers` the grid-wide number of the last
+    thread to do so. `of_one`: the most reads of shared memory by one thread; `of_round`: the most
+    of these between two barriers; `shared`: the shared arrays of one wave of blocks.
     """
 
     def __init__(self):
@@ -56,18 +56,18 @@ class Written(Counts):
         self.of_round, self.since = 0, np.zeros(0, int)
 
     def wave(self, lanes):
-        """Blocks begin to run; see Counts."""
+        """Record that blocks begin to run; see Counts."""
         super().wave(lanes)
         self.shared = []
         self.of_each, self.since = np.zeros((2, lanes.count), int)
 
     def barrier(self, site, active, scope="block"):
-        """All have come, of a block or of a warp; see Counts."""
+        """Record that all of a block or warp have arrived; see Counts."""
         super().barrier(site, active, scope)
         self.since[slice(None) if active is None else active] = 0
 
     def access(self, kind, region, site, byte, nbytes, active):
-        """One statement's access; see Counts."""
+        """Record one statement's access; see Counts."""
         super().access(kind, region, site, byte, nbytes, active)
         if kind == "load" and region.space == "shared":
             for reads in (self.of_each, self.since):
@@ -96,15 +96,15 @@ class Written(Counts):
 
 
 def line_text(site):
-    """Return the line of the source in which something stands."""
+    """Return the source line of a site."""
     return str(site.where).partition("  ")[2].strip() or site.text
 
 
 def launched(mine, name, blocks, threads, arguments):
-    """Launch a kernel; return its arguments as they are then, and what was counted.
+    """Launch a kernel; return its arguments afterwards, and the counts.
 
-    "lines" has an entry an argument: which line wrote each of its elements last, or None; so have
-    "reads", with how often each was read, "writers" and "readers". For the others see Written.
+    "lines" has an entry per argument: the line that last wrote each element, or None. So have
+    "reads", the number of reads of each, "writers" and "readers". For the others see Written.
     """
     kernel, counts = kernel_of(mine, name), Written()
     try:
@@ -143,7 +143,7 @@ def launched(mine, name, blocks, threads, arguments):
 
 
 def in_orders(mine, name, blocks, threads, arguments, seeds):
-    """Run a kernel once a seed, its warps in an order that the seed draws; return all results."""
+    """Run a kernel once per seed, its warps in an order drawn from it; return all results."""
     kernel, found = kernel_of(mine, name), []
     for seed in seeds:
         given = [np.array(a) if isinstance(a, np.ndarray) else a for a in arguments]

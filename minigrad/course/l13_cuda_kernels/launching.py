@@ -1,4 +1,4 @@
-"""Launches for the checks: what went in, what the machine said, and what it counted."""
+"""Launches kernels for the checks; explains what the machine said and what it counted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minigrad.grader.compare import agree, disagreements
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
-UNTOUCHED = np.float32(-98765.0)  # stands in outputs before the launch
+UNTOUCHED = np.float32(-98765.0)  # fills outputs before the launch
 
-# Per error of the machine: the key of the message, and what to try.
+# For each error of the machine: the message's key and its Try line.
 FAULTS = {
     "OutOfBoundsError": (
         "bounds",
@@ -50,16 +50,16 @@ class Counted:
 
     Attributes:
         arrays: dict, the arguments after the launch.
-        accesses: list of dicts, one a place in the source and array.
+        accesses: list of dicts, one per place in the source and array.
         float64: list of (line, text, operations).
-        lines: dict, per argument int32 (its size,): the line that wrote each element last, 0 for
-            none; None for an argument that nobody has written to.
-        reads: the same with how often each element was read.
-        writers, readers: the same with the number of the thread that wrote or read each last.
+        lines: dict, per argument int32 (its size,): the line that last wrote each element, 0 for
+            none; None for an argument that nobody wrote.
+        reads: the same with the number of reads of each element.
+        writers, readers: the same with the number of the thread that last wrote or read each.
         of_one: the most reads of shared memory by one thread.
-        of_round: the most of them from one barrier to the next.
-        shared: per shared array its name and how many elements it has.
-        texts: dict, the source of these lines.
+        of_round: the most of these between two barriers.
+        shared: the name and number of elements of each shared array.
+        texts: dict, the source text of these lines.
         barriers: list of (line, times).
     """
 
@@ -81,7 +81,7 @@ class Counted:
         self.texts = dict(found["texts"])
 
     def lanes(self, kind: str, space: str) -> int:
-        """Return how many elements were read, written or updated there, by all threads."""
+        """Return how many elements all threads read, wrote or updated there."""
         return sum(a["lanes"] for a in self.accesses if (a["kind"], a["space"]) == (kind, space))
 
     def warps(self, space: str) -> int:
@@ -89,9 +89,9 @@ class Counted:
         return sum(a["warps"] for a in self.accesses if a["space"] == space)
 
     def most(self, t: Tester, kind: str, *spaces: str, array: str = "") -> str:
-        """Return the line with the most elements read, written or updated, for a message.
+        """Return for a message the line with the most elements read, written or updated.
 
-        array: the only one that counts, if it is named.
+        array: if named, the only array to count.
         """
         here = [a for a in self.accesses if a["kind"] == kind and a["space"] in spaces]
         here = [a for a in here if array in ("", a["array"])] or here
@@ -99,10 +99,10 @@ class Counted:
         return place(t, worst["line"], worst["text"])
 
     def writer(self, t: Tester, name: str, at: int | None = None) -> str | None:
-        """Return the line that wrote an argument's element last, for a message.
+        """Return for a message the line that last wrote an argument's element.
 
         at: the element's index in the flat array; without it, the only line that writes there.
-        None where nobody wrote, and where several lines did.
+        None if nobody wrote, or several lines did.
         """
         lines = self.lines[name]
         if lines is None:
@@ -130,7 +130,7 @@ def shown(name: str, blocks: Any, threads: Any, arguments: Mapping[str, Any]) ->
 
 
 def plain(text: str) -> str:
-    """Return what the machine says with threads and blocks as people call them."""
+    """Return the machine's words with threads and blocks as people call them."""
 
     def named(match: re.Match) -> str:
         block, thread = match[1].split(", "), match[2].split(", ")
@@ -144,7 +144,7 @@ def plain(text: str) -> str:
 
 
 def said(found: dict) -> str:
-    """Return what the machine says about a fault, in one line."""
+    """Return the machine's words about a fault, in one line."""
     details = dict(found["details"])
     if found["raised"] == "DataRaceError" and {"thread", "does", "other"} <= {*details}:
         what = details["does"].replace(" it", f" {found['got']}", 1)
@@ -156,7 +156,7 @@ def said(found: dict) -> str:
 
 
 def one_line(found: dict) -> bool:
-    """Return whether a race is one of writes, all of them made by one line."""
+    """Return whether a race is between writes of one line."""
     details = dict(found["details"])
     at = re.search(r":(\d+)", details.get("at", ""))
     both = "writes" in details.get("does", "") and "written" in details.get("other", "")
@@ -164,7 +164,7 @@ def one_line(found: dict) -> bool:
 
 
 def fault(t: Tester, found: dict, expected: str) -> NoReturn:
-    """Fail with what the machine said."""
+    """Fail with the machine's words."""
     key, attempt = FAULTS.get(found["raised"], ("not_a_kernel", found["fix"] or NOT_A_KERNEL))
     if key == "race" and one_line(found):
         attempt = AT_ONE_LINE
@@ -176,7 +176,7 @@ def fault(t: Tester, found: dict, expected: str) -> NoReturn:
 def launch(
     t: Tester, blocks: Any, threads: Any, arguments: Mapping[str, Any], expected: str
 ) -> Counted:
-    """Launch the exercise's kernel on the machine; fail with what it says if it is a fault."""
+    """Launch the exercise's kernel on the machine; fail with its words if it reports a fault."""
     name = t.exercise.name
     given = shown(name, blocks, threads, arguments)
     found = t.drive("launched", name, blocks, threads, [*arguments.values()], given=given)
@@ -197,11 +197,11 @@ def launch(
 
 
 def by_the_kernel(t: Tester, counted: Counted, arguments: Mapping[str, Any]) -> None:
-    """Fail if an output has changed where the machine has seen no line of the kernel write."""
+    """Fail if an output changed where the machine saw no line of the kernel write."""
     name = [key for key, value in arguments.items() if isinstance(value, np.ndarray)][-1]
     before, after, lines = arguments[name], counted.arrays[name], counted.lines[name]
     if not isinstance(after, np.ndarray) or after.shape != before.shape:
-        return  # `written` says so
+        return  # `written` reports that
     changed = (after != before).ravel()
     is_seen = isinstance(lines, np.ndarray) and lines.shape == changed.shape
     if changed.any() and not (is_seen and (lines[changed] > 0).all()):
@@ -211,7 +211,7 @@ def by_the_kernel(t: Tester, counted: Counted, arguments: Mapping[str, Any]) -> 
 
 
 def one_each(t: Tester, counted: Counted, name: str) -> None:
-    """Fail if a thread has written several elements of an output."""
+    """Fail if a thread wrote several elements of an output."""
     _, n = np.unique(counted.writers[name], return_counts=True)
     if n.max(initial=0) > 1:
         attempt = "Which elements does one thread write? And which threads have nothing to do?"
@@ -223,9 +223,9 @@ def one_each(t: Tester, counted: Counted, name: str) -> None:
 def in_turn(
     t: Tester, threads: np.ndarray, rows: int, width: int, expected: str, who: str, attempt: str
 ) -> None:
-    """Fail unless thread k of the `width` that a row has did its columns k, k + width and so on.
+    """Fail unless thread k of a row's `width` threads did its columns k, k + width and so on.
 
-    threads: per element (rows * columns,) the number in the grid of the thread that did it.
+    threads: for each element (rows * columns,) the grid-wide number of the thread that did it.
     """
     threads = threads.reshape(rows, -1)
     right = np.arange(threads.shape[1]) % width + width * np.arange(rows)[:, None]
@@ -239,7 +239,7 @@ def in_turn(
 
 
 def in_rounds(t: Tester, counted: Counted, reductions: int = 1) -> None:
-    """Fail if a thread has read shared memory more often than rounds of half the threads need."""
+    """Fail if a thread read shared memory more often than rounds of half the threads need."""
     most = 28 * reductions  # 4 a round: of two elements to one more than it takes, and 7 rounds
     if counted.of_one > most:
         attempt = "How many threads add in each round, and how many rounds are there?"
@@ -258,10 +258,10 @@ def written(
     rtol: float = 1e-6,
     atol: float = 1e-9,
 ) -> None:
-    """Fail unless every element of an output was written, and with the right value.
+    """Fail unless every element of an output was written with the right value.
 
-    The message names the first element that is wrong, and the line that wrote it; a mistake that
-    fits all of them says why.
+    The message names the first wrong element and the line that wrote it; a mistake that fits all of
+    them says why.
     """
     out = counted.arrays[what]
     if not isinstance(out, np.ndarray) or out.shape != expected.shape or out.dtype.kind not in "fi":
@@ -294,7 +294,7 @@ def entry(what: str, where: np.ndarray) -> str:
 
 
 def in_float32(t: Tester, counted: Counted) -> None:
-    """Fail if something was computed in float64."""
+    """Fail if anything was computed in float64."""
     if counted.float64:
         line, text, n = counted.float64[0]
         attempt = "One side is a Python number, or comes from one. Which type does it have?"
@@ -303,10 +303,10 @@ def in_float32(t: Tester, counted: Counted) -> None:
 
 
 def floats(t: Tester, *shape: int, low: float = -2, high: float = 2) -> np.ndarray:
-    """Return random float32, rounded as they are shown."""
+    """Return random float32 numbers, rounded as messages show them."""
     return np.round(t.random.uniform(low, high, shape), 2).astype(np.float32)
 
 
 def empty(*shape: int) -> np.ndarray:
-    """Return an output that shows which elements nobody has written."""
+    """Return an output that shows which elements nobody wrote."""
     return np.full(shape, UNTOUCHED, np.float32)

@@ -40,12 +40,12 @@ EXPECTED = "out[r] = softmax of row r"
 
 
 def ask(t: Tester, x: np.ndarray, rtol: float = 1e-4) -> Counted:
-    """Launch a block a row; fail unless each row is the softmax, also where it is tiny."""
+    """Launch a block per row; fail unless each row is the softmax, even where it is tiny."""
     counted = launch(t, len(x), THREADS, {"x": x, "out": empty(*x.shape)}, EXPECTED)
     exact = x.astype(float)
     e = np.exp(exact - exact.max(axis=1, keepdims=True))
-    # Sums over the columns that thread 0 has: what one sees who forgets the others.
-    with np.errstate(all="ignore"):  # where all that thread 0 has is 0
+    # Sums over thread 0's columns: what you get if you sum only thread 0's columns.
+    with np.errstate(all="ignore"):  # thread 0's columns may all be 0
         alone = e / e[:, ::THREADS].sum(axis=1, keepdims=True)
     mistakes = [
         Mistake("not_divided", e, "Each element is the exponential. By what is it divided?"),
@@ -67,7 +67,7 @@ def short_rows(t: Tester) -> None:
     """Rows with fewer columns than a block has threads; no thread runs ahead."""
     ask(t, floats(t, int(t.fixed.integers(2, 5)), THREADS))
     ask(t, floats(t, int(t.fixed.integers(2, 5)), int(t.fixed.integers(2, THREADS))))
-    ask(t, floats(t, 3, 1), rtol=2e-7)  # 1, and nothing is added to what it is divided by
+    ask(t, floats(t, 3, 1), rtol=2e-7)  # gives 1 only if the divisor has no extra term
 
 
 @k_softmax_row.check(points=2)
@@ -87,7 +87,7 @@ def far_from_zero(t: Tester) -> None:
     for level in (400, -400):
         ask(t, floats(t, 2, 50) + np.float32(level))
     ask(t, floats(t, 2, 50, low=-2, high=-1) * np.float32(1e30))
-    # exp of a difference to any but the largest overflows, whichever thread has found that one
+    # exp of a difference to any but the largest overflows, whichever thread holds that one
     columns = (0, 1, 2, 3, 63, 64, 127, THREADS + 1)
     x = floats(t, len(columns), THREADS + 2)
     x[np.arange(len(columns)), columns] = 120

@@ -37,7 +37,7 @@ EXPECTED = "c = a @ b"
 
 
 def ask(t: Tester, n: int, k: int, m: int, low: float = 0.5) -> Counted:
-    """Launch; fail unless c is the product, of matrices with numbers from `low` on."""
+    """Launch; fail unless c is the product of matrices with numbers from `low` on."""
     a, b = floats(t, n, k, low=low), floats(t, k, m, low=low)
     blocks = (-(-m // TILE), -(-n // TILE))
     given = {"a": a, "b": b, "c": empty(n, m)}

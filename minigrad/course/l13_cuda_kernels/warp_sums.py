@@ -37,7 +37,7 @@ EXPECTED = "out[r] = the sum of row r"
 
 
 def ask(t: Tester, rows: int, columns: int, sign: int = 1) -> Counted:
-    """Launch a warp a row, in whole blocks; fail unless the rows, of this sign, are summed."""
+    """Launch a warp per row, in whole blocks; fail unless the rows, of this sign, are summed."""
     x = sign * floats(t, rows, columns, low=0.5, high=2)
     blocks = -(-rows * WARP // THREADS)
     counted = launch(t, blocks, THREADS, {"x": x, "out": empty(rows)}, EXPECTED)
@@ -59,10 +59,10 @@ def ask(t: Tester, rows: int, columns: int, sign: int = 1) -> Counted:
 
 
 def after_rounds(x: np.ndarray) -> np.ndarray:
-    """Return what each lane has after the rounds: float64 (rows, 32), of x (rows, columns)."""
+    """Return each lane's value after the rounds: float64 (rows, 32), for x (rows, columns)."""
     sums = np.stack([x[:, k::WARP].sum(axis=1) for k in range(WARP)], axis=1)
     for step in (16, 8, 4, 2, 1):
-        # A lane with nobody so far up gets its own value.
+        # A lane with no partner that far up gets its own value.
         sums = sums + np.concatenate([sums[:, step:], sums[:, -step:]], axis=1)
     return sums
 

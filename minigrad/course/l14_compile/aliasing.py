@@ -26,7 +26,7 @@ may_alias = lesson.exercise(
 
 
 def reason(program: Program, i: str, o: str) -> str:
-    """Return why o may not alias i: size, returned, place or later; '' where it may."""
+    """Return why o may not alias i: size, returned, place or later; '' if it may."""
     if program.nbytes(i) != program.nbytes(o):
         return "size"
     if i in program.outputs:
@@ -105,7 +105,7 @@ def read_later(t: Tester) -> None:
     ask(t, program, "a", first)
     last = draft.op("neg", "a")
     ask(t, draft.returns(first, third, last), "a", third)
-    for late in "bw":  # the same names, and another answer; what is made of w before is no w
+    for late in "bw":  # the same names, another answer; a value made from w earlier is not w
         draft = Draft(w=(n, n), b=(n, n))
         turned, less = draft.op("transpose", "w"), draft.op("neg", "w")
         new = draft.op("sub", "w", "b")
@@ -146,9 +146,9 @@ def read_while_it_is_written(t: Tester) -> None:
     ask(t, program, "b", product)
     ask(t, program, "c", turned)
     ask(t, program, "a", product)
-    ask(t, program, "d", other)  # an operand in the second place
+    ask(t, program, "d", other)  # as the second operand
     ask(t, program, "d", doubled)
-    ask(t, program, "row", sums[0])  # a sum of one row, or of one entry, is as large as that
+    ask(t, program, "row", sums[0])  # a sum of one row or entry has its size
     ask(t, program, "one", sums[1])
     for name in ELEMENTWISE:
         for operands in (("a",),) if name in ("neg", "exp", "tanh") else (("a", 2.0), (2.0, "a")):
@@ -167,7 +167,7 @@ def the_caller_reads_too(t: Tester) -> None:
     ask(t, draft.returns("b", "a", total), "a", total)
     ask(t, program, "c", total)
     ask(t, program, "b", total)
-    ask(t, draft.returns(total), "a", total)  # the same operations; another caller, other shapes
+    ask(t, draft.returns(total), "a", total)  # the same operations, another caller, other shapes
     row = Draft(a=(1, m), b=(n, m))
     ask(t, row.returns(row.op("add", "a", "b")), "a", total)
 

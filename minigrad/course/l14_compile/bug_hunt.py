@@ -120,7 +120,7 @@ LAID = {
 
 
 def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
-    """Return what a step gives, computed with every value in memory of its own."""
+    """Return a step's results, computed with every value in memory of its own."""
     x, target, w1, w2, v1, v2 = arrays
     h = np.tanh(x @ w1)
     d = h @ w2 - target
@@ -132,9 +132,9 @@ def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
 
 
 def step(t: Tester, n: int, hidden: int, rate: float, order: str = "C", least: int = 0) -> dict:
-    """Take a step; fail unless its numbers are right, in their memory. Return what was seen.
+    """Take a step; fail unless its numbers are right, in their memory; return the report.
 
-    `least` bytes are taken and given back before it.
+    Before it, allocate and free `least` bytes.
     """
     shapes = [(n, 64), (n, 10), (64, hidden), (hidden, 10), (64, hidden), (hidden, 10)]
     arrays = [t.random.uniform(-0.5, 0.5, shape) for shape in shapes]
@@ -158,7 +158,7 @@ def step(t: Tester, n: int, hidden: int, rate: float, order: str = "C", least: i
             "With other arrays it was right. Which step makes a copy of one that lies like this?"
         )
     names = ("w1", "w2", "v1", "v2", "loss")
-    for place in (4, 1, 3, 2, 0):  # the symptom is in v1 and w1: the others first
+    for place in (4, 1, 3, 2, 0):  # the others first, as the symptom is in v1 and w1
         value = late if place == 2 else w1 - rate * late
         mistakes = [Mistake("late", value, stale)] if place in (0, 2) else []
         t.close(

@@ -1,4 +1,4 @@
-"""What a program costs: kernels, bytes to and from memory, and where each value lies, and when."""
+"""Computes a program's costs: kernels, bytes moved, where and when each value lies in memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Groups = Sequence[Sequence[Op]]
 
 
 def op_by_op(program: Program) -> list[list[Op]]:
-    """Return the groups of a program of which nothing is fused: a kernel an operation."""
+    """Return the groups of a program without fusion: a kernel per operation."""
     return [[op] for op in program.ops]
 
 
 def in_memory(program: Program, groups: Groups) -> set[str]:
-    """Return the values that are written to memory: outputs, and what another group reads.
+    """Return the values written to memory: outputs, and values that another group reads.
 
     A value that only its own group reads stays in a register.
     """
@@ -29,7 +29,7 @@ def in_memory(program: Program, groups: Groups) -> set[str]:
 
 
 def temporaries(program: Program, groups: Groups) -> list[str]:
-    """Return the values in memory that are no outputs, in the order in which they are made."""
+    """Return the values in memory that are no outputs, in order of creation."""
     stored = in_memory(program, groups) - set(program.outputs)
     return [op.output for group in groups for op in group if op.output in stored]
 
@@ -42,7 +42,7 @@ def reads(group: Sequence[Op]) -> list[str]:
 
 
 def bytes_moved(program: Program, groups: Groups) -> int:
-    """Return how many bytes all kernels together read from memory and write to it."""
+    """Return how many bytes all kernels together read from and write to memory."""
     stored = in_memory(program, groups)
     total = 0
     for group in groups:
@@ -53,16 +53,16 @@ def bytes_moved(program: Program, groups: Groups) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of memory that a value has for some time.
+    """A piece of memory that a value occupies for some time.
 
     Attributes:
-        value: its name.
+        value: the value's name.
         kind: 'input', 'temporary' or 'output'.
-        offset: where it begins, in bytes.
+        offset: its beginning, in bytes.
         nbytes: its size.
-        start, stop: the first kernel at which it is needed, and the last; inputs begin at -1,
-            outputs end with the number of kernels.
-        over: the donated input whose memory it is, '' where it has memory of its own.
+        start, stop: the first and the last kernel that need it; inputs begin at -1, outputs end
+            with the number of kernels.
+        over: the donated input whose memory it is, '' for memory of its own.
     """
 
     value: str
@@ -75,11 +75,11 @@ class Block:
 
 
 def plan(program: Program, groups: Groups, taken: Mapping[str, str] | None = None) -> list[Block]:
-    """Return where each value lies: no two that are alive at the same time overlap.
+    """Return where each value lies, such that no two live ones overlap.
 
     Inputs are the caller's: they stay until the end. Temporaries are freed after their last reader.
-    `taken` says which outputs have the memory of which donated inputs. Inputs are placed first,
-    then the largest first, or the earliest first, whichever needs less.
+    `taken` maps outputs to the donated inputs whose memory they take. Inputs are placed first, then
+    the others by size or by start, whichever needs less memory.
     """
     taken = taken or {}
     stored, n = in_memory(program, groups), len(groups)
@@ -104,7 +104,7 @@ def plan(program: Program, groups: Groups, taken: Mapping[str, str] | None = Non
 
 
 def placed(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks, placed in this order, each as low as it can lie."""
+    """Place the blocks in this order, each as low as possible."""
     done: list[Block] = []
     for block in blocks:
         beside = [b for b in done if b.start <= block.stop and block.start <= b.stop]
@@ -113,7 +113,7 @@ def placed(blocks: Sequence[Block]) -> list[Block]:
 
 
 def lowest_gap(nbytes: int, beside: list[Block]) -> int:
-    """Return the lowest offset at which so many bytes fit between these blocks."""
+    """Return the lowest offset at which `nbytes` fit between these blocks."""
     offset = 0
     for block in sorted(beside, key=lambda b: b.offset):
         if offset + nbytes <= block.offset:
@@ -123,7 +123,7 @@ def lowest_gap(nbytes: int, beside: list[Block]) -> int:
 
 
 def moved(block: Block, offset: int) -> Block:
-    """Return the block at another place."""
+    """Return the block at another offset."""
     return Block(block.value, block.kind, offset, block.nbytes, block.start, block.stop, block.over)
 
 

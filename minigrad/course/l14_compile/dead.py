@@ -32,7 +32,7 @@ eliminate_dead = lesson.exercise(
 
 
 def ask(t: Tester, program: Program) -> None:
-    """Eliminate what is dead; fail unless exactly that is gone."""
+    """Eliminate dead operations; fail unless exactly those are gone."""
     found = t.drive("without_dead", packed(program), given=shown(program))
     if "kind" in found:
         if found["kind"] == "None":
@@ -58,7 +58,7 @@ def ask(t: Tester, program: Program) -> None:
 
 
 def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
-    """Fail unless the operations are those that an output needs."""
+    """Fail unless the operations are exactly those that an output needs."""
     needed: set[str | float] = set(program.outputs)
     wanted: list[Op] = []
     for op in reversed(program.ops):
@@ -118,11 +118,11 @@ def chains(t: Tester) -> None:
     draft.op("add", value, middle)
     ask(t, draft.returns(middle, last))
     ask(t, draft.returns("a", last))
-    draft = Draft(a=(2, 3))  # two that are alike, both needed, over numbers that stand first
+    draft = Draft(a=(2, 3))  # two alike, both needed, with numbers as first operands
     alike = [draft.op("sub", 1.0, draft.op("mul", 2.0, draft.op("tanh", "a"))) for _ in "12"]
     ask(t, draft.returns(*reversed(alike)))
     draft = Draft(a=(2, 3), b=(2, 3))
-    for start in "ab":  # far: a chain that is needed, and one that is not
+    for start in "ab":  # long chains, one needed and one not
         last = start
         for _ in range(150):
             last = draft.op("tanh", last)

@@ -49,7 +49,7 @@ WHAT = ("NO_SIZE", "STILL_READ", "TAKEN")
 
 
 def by_the_rules(program: Program, names: list[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return what is taken, and per refused input the number of the reason."""
+    """Return what is taken, and for each refused input the number of the reason."""
     taken: dict[str, str] = {}
     refused: dict[str, int] = {}
     for i in names:
@@ -115,7 +115,7 @@ def show_dict(taken: dict) -> str:
 
 
 def check_taken(t: Tester, program: Program, names: list[str], taken: dict[Any, Any]) -> None:
-    """Fail unless what is taken maps outputs to inputs, each used once, none in danger."""
+    """Fail unless `taken` maps outputs to inputs, each used once and none still needed."""
     for o, i in taken.items():
         if o in program.inputs and i in program.outputs:
             attempt = "taken[output] = input: you look up whose memory an output gets."
@@ -134,7 +134,7 @@ def check_taken(t: Tester, program: Program, names: list[str], taken: dict[Any, 
 
 
 def check_memory(t: Tester, program: Program, taken: dict[str, str]) -> None:
-    """Fail unless the program runs right in this memory, and needs less for what was taken."""
+    """Fail unless the program runs right in this memory, and needs less by what was taken."""
     arrays = arrays_for(t, program)
     results = run_in_place(program, arrays, taken)
     for got, right in zip(results, run(program, arrays), strict=True):
@@ -182,7 +182,7 @@ def refused_with_a_reason(t: Tester) -> None:
     ask(t, program, ["w", "z", "row", "v"])
     draft = Draft(x=(n, n), w=(n, n))
     ask(t, draft.returns(draft.op("matmul", "x", "w")), ["w", "x"])
-    draft = Draft(w=(2, 3), x=(3, 2), y=(2, 3))  # what counts is the number of bytes
+    draft = Draft(w=(2, 3), x=(3, 2), y=(2, 3))  # only the number of bytes counts
     bent, turned = draft.op("tanh", "y"), draft.op("transpose", "w")
     ask(t, draft.returns(turned), ["w"])
     ask(t, draft.returns(bent), ["x"])

@@ -1,4 +1,4 @@
-"""Drawings for lesson 14: kernels with what each computes, and memory over time. Axes in."""
+"""Draws pictures for lesson 14 on given axes: what each kernel computes, and memory over time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ KIB = 1024
 
 
 def kind_of(op: Op) -> str:
-    """Return the kind by which an operation is coloured."""
+    """Return the kind that determines an operation's colour."""
     return "elementwise" if op.is_elementwise else "sum" if op.is_sum else op.name
 
 
 def draw_kernels(axis: Any, groups: Groups, title: str) -> None:
-    """Draw a column a kernel, in the order in which they run: a box for each of its operations."""
+    """Draw a column per kernel, in running order, with a box for each of its operations."""
     from matplotlib.patches import Patch
 
     for number, group in enumerate(groups):
@@ -53,13 +53,13 @@ def draw_plan(
     *,
     top: int = 0,
 ) -> None:
-    """Draw where each value lies, and when: time to the right, memory upwards.
+    """Draw where each value lies, and when: time runs to the right, memory upwards.
 
     Args:
         axis: a matplotlib axis.
         program, groups, taken: as for `costs.plan`.
-        title: the first line of the title; what it costs is the second.
-        top: how many bytes the axis shows; 0 for as many as there are.
+        title: the first line of the title; the second states the cost.
+        top: how many bytes the axis shows; 0 for all.
     """
     from matplotlib.patches import Patch, Rectangle
 
@@ -91,7 +91,7 @@ def draw_plan(
 
 
 def table(rows: Sequence[tuple[str, Program, Groups, Mapping[str, str]]]) -> str:
-    """Return a table of what each stage costs: kernels, KiB moved, and the peak."""
+    """Return a table of each stage's cost: kernels, KiB moved, and peak memory."""
     lines = [f"{'':<12}{'kernels':>8}{'KiB moved':>11}{'peak KiB':>10}"]
     for name, program, groups, taken in rows:
         moved, peak = bytes_moved(program, groups), peak_bytes(plan(program, groups, taken))

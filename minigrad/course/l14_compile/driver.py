@@ -1,4 +1,4 @@
-"""What the checks of lesson 14 do in the learner's process: programs in, plain lists out."""
+"""Runs in the learner's process for the checks of lesson 14: programs in, plain lists out."""
 
 import contextlib
 import copy
@@ -9,13 +9,13 @@ import numpy as np
 
 from minigrad.course.objects import Op, Program
 
-# Looked up before the learner's file is loaded, which could put others in their place.
+# Looked up before the learner's file is loaded, which could replace them.
 start_counting, stop_counting = tracemalloc.start, tracemalloc.stop
 counted_bytes = tracemalloc.get_traced_memory
 
 
 def built(program):
-    """Return a Program from the lists that travelled."""
+    """Return a Program from the lists that were sent."""
     ops, inputs, outputs, shapes = program
     return Program(
         tuple(Op(name, tuple(given), output) for name, given, output in ops),
@@ -33,7 +33,7 @@ def plain(op):
 
 
 def in_time(look, again):
-    """Return what a look at a result shows, and whether the same `stays` after another call."""
+    """Return look(result), and whether it stays the same after another call."""
     before = look()
     with contextlib.suppress(Exception):
         again(Program((Op("neg", ("a",), "o"),), ("a",), ("o",), {"a": (1, 1), "o": (1, 1)}))
@@ -41,7 +41,7 @@ def in_time(look, again):
 
 
 def unpacked(found):
-    """Return a Program as lists, {"kind": …} for anything else."""
+    """Return a Program as lists, or {"kind": …} for anything else."""
     if not isinstance(found, Program):
         return {"kind": "None" if found is None else type(found).__name__}
     for part in ("ops", "inputs", "outputs"):
@@ -56,14 +56,14 @@ def unpacked(found):
 
 
 def traced(mine, text, inputs, nested=False):
-    """Trace a function with this text; return the Program that came of it, and what else was seen.
+    """Trace a function with this text; return the resulting Program, and other observations.
 
-    The text is all that is known here of the program that is to come of it. `nested`: the function
-    traces another one before it returns.
+    Only the text is known here of the expected program. `nested`: the function traces another one
+    before it returns.
     """
     names, calls, before = {}, [], dict(inputs)
     exec(text, names)
-    del text  # tells what is to be written down
+    del text  # it reveals what to record
     f = names["f"]
 
     def traces_too(*arguments):
@@ -78,7 +78,7 @@ def traced(mine, text, inputs, nested=False):
 
 
 def misfit(mine, shape, other):
-    """Trace the sum of two values of shapes that do not fit; return the shape that came of it."""
+    """Trace the sum of two values whose shapes do not fit; return the resulting shape."""
     try:
         found = mine.trace(operator.add, {"x": shape, "y": other})
     except ValueError:
@@ -87,7 +87,7 @@ def misfit(mine, shape, other):
 
 
 def branch(mine, name, how, shape):
-    """Trace a function that asks a traced value for its truth; return what came of it."""
+    """Trace a function that takes the truth value of a traced value; return the outcome."""
     asked = []
 
     def asks(x):
@@ -120,7 +120,7 @@ def branch(mine, name, how, shape):
 
 
 def asked_for_truth(error):
-    """Whether __bool__ raised this TypeError, or Python did since it returned no bool."""
+    """Return whether this TypeError is from __bool__, or from Python as that returned no bool."""
     frame = error.__traceback__
     while frame.tb_next is not None:
         frame = frame.tb_next
@@ -128,7 +128,7 @@ def asked_for_truth(error):
 
 
 def without_dead(mine, program):
-    """Eliminate what is dead; return the Program, and whether the given one is as it was."""
+    """Eliminate dead operations; return the Program, and whether the given one is unchanged."""
     given = built(program)
     before = built(program)
     found = mine.eliminate_dead(given)
@@ -152,7 +152,7 @@ def fused(mine, program):
 
 
 def alias(mine, program, i, o):
-    """Ask whether an output may lie in the memory of an input."""
+    """Call may_alias for an output and an input."""
     found = mine.may_alias(built(program), i, o)
     return bool(found) if isinstance(found, np.bool_) else found
 
@@ -172,7 +172,7 @@ def donated(mine, program, names):
 
 
 def laid(array, order):
-    """Return a copy whose numbers lie in columns ("F"), or with others between them."""
+    """Return a copy in column order ("F"), or with gaps between the numbers."""
     if order == "F":
         return np.asfortranarray(array)
     apart = np.repeat(array, 2, axis=1)
@@ -182,8 +182,8 @@ def laid(array, order):
 def in_place(mine, x, t, w1, w2, v1, v2, learning_rate, order="C", least=0):
     """Take a step in place; return the results, whose memory they have, and the peak of bytes.
 
-    `order`: how the numbers lie in memory: "C", "F", or "apart", with others between them. `least`
-    bytes are taken, and given back, before the step: a lower peak is not that of all.
+    `order`: the memory layout: "C", "F", or "apart", with gaps between the numbers. Before the
+    step, allocate and free `least` bytes: a lower peak does not cover everything.
     """
     given = [w1, w2, v1, v2] if order == "C" else [laid(a, order) for a in (w1, w2, v1, v2)]
     start_counting()

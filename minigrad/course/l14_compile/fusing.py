@@ -62,12 +62,12 @@ def by_the_rules(program: Program) -> list[list[Op]]:
 
 
 def names(groups: Sequence[Sequence[Op]]) -> str:
-    """Return groups for a message: what each makes."""
+    """Return groups for a message: the results of each."""
     return ", ".join(f"[{' '.join(op.output for op in group)}]" for group in groups)
 
 
 def ask(t: Tester, program: Program) -> None:
-    """Fuse; fail unless the groups can run, and are as few as the rules give."""
+    """Fuse; fail unless the groups can run and are as few as by the rules."""
     found = t.drive("fused", packed(program), given=shown(program))
     if "kind" in found:
         if found["kind"] == "None":
@@ -107,7 +107,7 @@ def ask(t: Tester, program: Program) -> None:
 
 
 def where_it_parts(program: Program, groups: list[list[Op]], wanted: list[list[Op]]) -> str:
-    """Return what to ask about the first operation that is in another group than by the rules."""
+    """Return the Try line for the first operation that the rules put in another group."""
     for op in program.ops:
         mine, right = (
             next(group[: group.index(op)] for group in one if op in group)
@@ -138,7 +138,7 @@ def check_each_once(t: Tester, program: Program, groups: list[list[Op]]) -> None
 def check_group(
     t: Tester, program: Program, groups: list[list[Op]], number: int, group: list[Op]
 ) -> None:
-    """Fail unless a group is one loop that reads only what is there."""
+    """Fail unless a group is one loop that reads only existing values."""
     before = {*program.inputs, *(op.output for g in groups[:number] for op in g)}
     made: dict[str, Op] = {}
     for op in group:
@@ -204,13 +204,13 @@ def after_a_sum(t: Tester) -> None:
     e = draft.op("exp", "x")
     s = draft.op(str(t.fixed.choice(["sum", "sum_rows"])), e)
     ask(t, draft.returns(draft.op("div", e, s)))
-    for name in ("sum", "sum_rows"):  # two of its inputs come from one group, one of them a sum
+    for name in ("sum", "sum_rows"):  # two inputs come from one group, and one is a sum
         for places in ((0, 1), (1, 0)):
             draft = Draft(x=shape)
             e = draft.op("exp", "x")
             both = draft.op(name, e), draft.op("neg", e)
             ask(t, draft.returns(draft.op("mul", *(both[k] for k in places))))
-    draft = Draft(x=(1, 1))  # one entry only: also then, the sum is not a value of the loop
+    draft = Draft(x=(1, 1))  # even of one entry, the sum is no value of the loop
     ask(t, draft.returns(draft.op("mul", draft.op("sum", draft.op("neg", "x")), "x")))
     draft = Draft(x=(1, 3))
     ask(t, draft.returns(draft.op("sum", draft.op("sum_rows", "x"))))

@@ -1,7 +1,7 @@
-"""Makes Python source of groups, a function each, and compiles it with Numba.
+"""Generates Python source for groups, one function each, and compiles it with Numba.
 
-Matrices that another kernel reads lie in memory; all else is a local variable of the loop. Matmul
-and transpose are left to NumPy, whose BLAS is hard to beat.
+Matrices that another kernel reads lie in memory; all other values are local variables of the loop.
+Matmul and transpose are left to NumPy, whose BLAS is hard to beat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXPRESSIONS = {
 
 
 def source(program: Program, group: Sequence[Op], number: int = 0) -> str:
-    """Return the source of a group: one loop, whose locals are named as the values.
+    """Return a group's source: one loop, whose locals are named like the values.
 
     Its arguments are the values that it reads, then those that it writes (called `to_…`).
     """
@@ -56,13 +56,13 @@ def source(program: Program, group: Sequence[Op], number: int = 0) -> str:
 
 
 def in_memory_of(program: Program, group: Sequence[Op]) -> list[str]:
-    """Return the values of a group that go to memory: what others read, and outputs."""
+    """Return a group's values that go to memory: those that others read, and outputs."""
     others = {x for op in program.ops if op not in group for x in op.inputs}
     return [op.output for op in group if op.output in others or op.output in program.outputs]
 
 
 def at(program: Program, x: Any) -> str:
-    """Return how the loop reads an operand from memory."""
+    """Return the expression that reads an operand from memory."""
     if not isinstance(x, str):
         return repr(x)
     n_rows, n_columns = program.shapes[x]
@@ -70,16 +70,16 @@ def at(program: Program, x: Any) -> str:
 
 
 class Compiled:
-    """A program as a list of kernels, to be called with arrays and to return a list of arrays.
+    """A program as a list of kernels; a call takes arrays and returns a list of arrays.
 
     Args:
         program: what to compute.
-        groups: what `fuse` gave for it.
-        taken: per output the donated input whose memory it takes over; those arrays are
-            overwritten by a call.
+        groups: the result of `fuse` for it.
+        taken: maps outputs to the donated inputs whose memory they take over; a call overwrites
+            those arrays.
 
     Attributes:
-        sources: per group its text, None for a matmul and a transpose.
+        sources: each group's text, None for a matmul and a transpose.
     """
 
     def __init__(

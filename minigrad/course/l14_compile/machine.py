@@ -1,7 +1,7 @@
 """Runs programs: operation by operation, as fused loops, and in the memory of donated inputs.
 
-The two latter go entry by entry, in Python: slow, and exactly what a kernel does, so that a group
-which reads a sum too early, or an output that overwrites what is still needed, gives wrong numbers.
+The last two go entry by entry, in Python: slow, but exactly what a kernel does. So a group that
+reads a sum too early, or an output that overwrites what is still needed, gives wrong numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def run(program: Program, arrays: Arrays) -> list[np.ndarray]:
-    """Return the outputs, computed operation by operation, each result in memory of its own."""
+    """Compute the outputs operation by operation, each result in memory of its own."""
     values = dict(arrays)
     for op in program.ops:
         operands = [values[x] if isinstance(x, str) else x for x in op.inputs]
@@ -51,14 +51,14 @@ def run(program: Program, arrays: Arrays) -> list[np.ndarray]:
 
 
 def entries(shape: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Yield the places of a matrix, row by row."""
+    """Yield a matrix's positions, row by row."""
     for row in range(shape[0]):
         for column in range(shape[1]):
             yield row, column
 
 
 def entry(value: Any, row: int, column: int) -> float:
-    """Return the entry that an operation reads at a place: rows and columns of 1 are stretched."""
+    """Return the entry that an operation reads at a position: axes of length 1 are stretched."""
     if not isinstance(value, np.ndarray):
         return float(value)
     n_rows, n_columns = value.shape
@@ -66,9 +66,9 @@ def entry(value: Any, row: int, column: int) -> float:
 
 
 def run_groups(program: Program, groups: Sequence[Sequence[Op]], arrays: Arrays) -> list:
-    """Return the outputs, each group as one loop: a turn computes one entry of each operation.
+    """Compute the outputs, each group as one loop: a turn computes one entry of each operation.
 
-    What an operation reads is what lies in memory at that moment: of a sum, the part so far.
+    An operation reads what lies in memory at that moment: of a sum, the part so far.
     """
     memory: dict[Any, np.ndarray] = {name: np.array(a, float) for name, a in arrays.items()}
     for group in groups:
@@ -87,7 +87,7 @@ def run_groups(program: Program, groups: Sequence[Sequence[Op]], arrays: Arrays)
 
 
 def turn(op: Op, memory: dict[Any, np.ndarray], row: int, column: int) -> None:
-    """Compute one entry of an elementwise operation, or add one to a sum."""
+    """Compute one entry of an elementwise operation, or add one entry to a sum."""
     operands = [entry(memory[x] if isinstance(x, str) else x, row, column) for x in op.inputs]
     out = memory[op.output]
     if op.is_elementwise:
@@ -97,7 +97,7 @@ def turn(op: Op, memory: dict[Any, np.ndarray], row: int, column: int) -> None:
 
 
 def run_in_place(program: Program, arrays: Arrays, taken: Mapping[str, str]) -> list[np.ndarray]:
-    """Return the outputs, those of `taken` written into the memory of the inputs that it names.
+    """Compute the outputs, and write those in `taken` into the memory of their donated inputs.
 
     Each operation runs entry by entry, and writes each as soon as it is computed.
     """
@@ -129,6 +129,6 @@ def write(op: Op, operands: list, out: np.ndarray) -> None:
 
 
 def in_order_of(groups: Sequence[Sequence[Op]], program: Program) -> Program:
-    """Return the program with its operations in the order in which the groups run them."""
+    """Return the program with its operations in the groups' running order."""
     ops = tuple(op for group in groups for op in group)
     return Program(ops, program.inputs, program.outputs, program.shapes)

@@ -1,4 +1,4 @@
-"""Programs for the checks: small ones written down, and random ones. They travel as plain lists."""
+"""Makes programs for the checks, small given ones and random ones; sends them as plain lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Draft:
     """A program in the making.
 
     Args:
-        inputs: per input its shape.
+        inputs: each input's shape.
     """
 
     def __init__(self, **inputs: tuple[int, int]) -> None:
@@ -39,9 +39,9 @@ class Draft:
 
 
 def renamed(t: Tester, program: Program) -> Program:
-    """Return a program with other names, for inputs and results from the same pool.
+    """Return a program with new names, for inputs and results from one pool.
 
-    So the names say nothing, and what one program computes is an input of the next one.
+    So the names reveal nothing: a result's name in one program is an input's in the next.
     """
     pool = [*string.ascii_lowercase, *(f"t{k}" for k in range(40))]
     new: dict[Any, str] = dict(
@@ -51,7 +51,7 @@ def renamed(t: Tester, program: Program) -> Program:
 
 
 def with_names(program: Program, new: dict[Any, str]) -> Program:
-    """Return a program some of whose values have new names."""
+    """Return a program with new names for some values."""
     return Program(
         tuple(
             Op(op.name, tuple(new.get(x, x) for x in op.inputs), new.get(op.output, op.output))
@@ -66,9 +66,9 @@ def with_names(program: Program, new: dict[Any, str]) -> Program:
 def check_again(
     t: Tester, found: Any, name: str, *arguments: Any, part: Callable = comparable
 ) -> None:
-    """Fail if the driver's function does not find the same again, or the same part of it.
+    """Fail if the driver's function does not return the same again, or the same part of it.
 
-    It comes last: all was right so far. `found` may say whether it `stays` as it was returned.
+    Runs last, after all else was right. `found` may say whether it `stays` as it was returned.
     """
     if isinstance(found, dict) and not found.get("stays", True):
         got = "the call after it wrote into what this call had returned"
@@ -81,13 +81,13 @@ def check_again(
 
 
 def packed(program: Program) -> list:
-    """Return a program as lists that travel."""
+    """Return a program as lists to send."""
     ops = [[op.name, list(op.inputs), op.output] for op in program.ops]
     return [ops, list(program.inputs), list(program.outputs), dict(program.shapes)]
 
 
 def shown(program: Program, most: int = 9) -> str:
-    """Return a program for a message: its operations in one line, the middle ones left out."""
+    """Return a program for a message: its operations in one line, without the middle of many."""
     ops = [str(op) for op in program.ops]
     if len(ops) > most:
         ops = [*ops[:3], f"… {len(ops) - 6} more …", *ops[-3:]]
@@ -95,7 +95,7 @@ def shown(program: Program, most: int = 9) -> str:
 
 
 def unpack(ops: Any) -> list[Op] | None:
-    """Return operations that came back as lists; None where they are none."""
+    """Return operations from received lists; None if they are none."""
     if not isinstance(ops, list):
         return None
     found = []
@@ -124,10 +124,10 @@ def random_program(
     """Return a random program of square matrices, rows and numbers; every input is square.
 
     Args:
-        t: whose generator is used.
-        n_ops: how many operations.
-        n_outputs: how many of their results are returned: the last, and others.
-        same_size: whether outputs are square too, as inputs are.
+        t: the tester whose generator is used.
+        n_ops: the number of operations.
+        n_outputs: how many results are returned: the last, and others.
+        same_size: whether outputs are square too, like inputs.
         most_reads: how far back an operation reaches for its operands, in values.
     """
     n = int(t.fixed.integers(2, 5))

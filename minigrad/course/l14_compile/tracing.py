@@ -1,4 +1,4 @@
-"""From a function to a program: what Tracers write down, and what they refuse."""
+"""Traces a function to a program: what Tracers record, and what they refuse."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ trace = lesson.exercise(
 
 
 def ask(t: Tester, program: Program, as_tuple: bool = True, *, nested: bool = False) -> list[Op]:
-    """Trace a function that does what a program says; fail unless the same program comes of it.
+    """Trace a function that does what a program says; fail unless that program results.
 
-    Returns the operations, with the names that `record` gave to their results. `nested`: the
-    function traces another one before it returns.
+    Returns the operations, with the names that `record` gave their results. `nested`: the function
+    traces another one before it returns.
     """
     of = f"f: {shown(program)}"
     if not as_tuple:
@@ -90,9 +90,9 @@ PYTHON = {
 
 
 def text_of(program: Program, as_tuple: bool) -> str:
-    """Return a function f of matrices that computes what a program says, as Python.
+    """Return the Python source of a function f of matrices that does what a program says.
 
-    The Program itself is what the learner's trace is to return, so it is not sent.
+    The Program itself is the expected answer, so it is not sent.
     """
     new = {name: f"v{k}" for k, name in enumerate(program.shapes)}
     lines = [f"def f({', '.join(new[name] for name in program.inputs)}):"]
@@ -109,7 +109,7 @@ def shapes_of_inputs(program: Program) -> dict[str, tuple[int, int]]:
 
 
 def ask_names(t: Tester, program: Program, as_tuple: bool = True) -> None:
-    """Ask, and ask again for inputs that have the names of results, or those that would follow."""
+    """Check a trace, and again for inputs named like results, or like those that would follow."""
     made = [op.output for op in ask(t, program, as_tuple)]
     taken = [name for name in reversed(made) if not re.fullmatch("t[0-9]+", name)]
     if not taken:
@@ -124,7 +124,7 @@ def ask_names(t: Tester, program: Program, as_tuple: bool = True) -> None:
 
 
 def names_of_ops(found: dict) -> list[str]:
-    """Return the names of the operations of what came back: those of values may be others again."""
+    """Return the operations' names in the result; values' names may differ again."""
     return [op[0] for op in found.get("ops", ())]
 
 
@@ -149,7 +149,7 @@ def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
 
 
 def kind(x: Any) -> str:
-    """Return an input of an Op in words."""
+    """Describe an input of an Op in words."""
     return a_kind(x.type_name) if isinstance(x, Other) else show(x)
 
 
@@ -204,7 +204,7 @@ def writes_down(t: Tester) -> None:
     scaled = draft.op("mul", bent, product)
     ask_names(t, draft.returns(draft.op("mul", scaled, bent)), as_tuple=False)
     draft = Draft(column=(x[0], 1), row=(1, w[1]))
-    for name in ("add", "mul", "greater"):  # as large as neither
+    for name in ("add", "mul", "greater"):  # a result larger than either operand
         draft.op(name, *(("column", "row") if name == "add" else ("row", "column")))
     ask(t, draft.returns("column"))
     given = f"trace(f, {{'x': {x}, 'y': {(x[0] + 1, x[1])}}}), where f returns x + y"
@@ -222,7 +222,7 @@ def numbers(t: Tester) -> None:
     less = draft.op("sub", n, draft.op("mul", "x", "x"))
     ask(t, draft.returns(draft.op("div", less, n + 1)))
     draft = Draft(x=two(t)[0])
-    same = draft.op("add", draft.op("mul", 1, "x"), 0)  # also what changes nothing is written down
+    same = draft.op("add", draft.op("mul", 1, "x"), 0)  # recorded though without effect
     turned = draft.op("transpose", draft.op("transpose", draft.op("sub", same, 0.0)))
     over = draft.op("div", 3, draft.op("div", turned, 1.0))
     ask(t, draft.returns(draft.op("greater", 2, draft.op("add", n, draft.op("greater", over, n)))))
@@ -235,7 +235,7 @@ def several_results(t: Tester) -> None:
     draft = Draft(x=x, w=w, b=(1, w[1]))
     y = draft.op("add", draft.op("matmul", "x", "w"), "b")
     draft.op("exp", y)
-    draft.op("exp", y)  # one like another is done, and written down, as often as f does it
+    draft.op("exp", y)  # equal operations are recorded as often as f does them
     ask(t, draft.returns(draft.op("sum_rows", y), y, "w"))
     ask(t, draft.returns(y, "w", y))
     ask(t, Draft(x=x).returns("x"), as_tuple=False)

@@ -1,1 +1,1 @@
-"""The command `minigrad`. Thin: each command is a few lines over the grader and the course."""
+"""The command `minigrad`: each command is a few lines on top of the grader and the course."""

@@ -1,9 +1,9 @@
-"""Compiles the kernels that the lessons call, before a lesson asks: `minigrad lab` starts it.
+"""Compiles the kernels that the lessons call before they are needed; `minigrad lab` starts it.
 
-A kernel is compiled at its first call and kept on disk. Whoever opens lesson 07 first would wait
-for a hundred and fifty of them. `kernels.xz` lists what lessons and their checks call, in the order
-of the lessons; this compiles it at the lowest priority. What the list lacks, and all that it has
-and this engine writes otherwise by now, is compiled when it is called, as ever.
+A kernel is compiled at its first call and kept on disk. A learner who opens lesson 07 first would
+wait for a hundred and fifty of them. `kernels.xz` lists what lessons and their checks call, in the
+order of the lessons; this module compiles it at the lowest priority. Kernels that the list lacks,
+or that the engine now writes differently, are compiled at their first call, as always.
 `python -m tests.kernels` writes the list.
 """
 
@@ -31,7 +31,7 @@ SWITCH = "MINIGRAD_AHEAD"  # 0: nothing is compiled ahead
 
 
 def start() -> subprocess.Popen | None:
-    """Start compiling in a process of its own, which goes on beside this one."""
+    """Start compiling in a process of its own, in parallel to this one."""
     if os.environ.get(SWITCH) == "0":
         return None
     with contextlib.suppress(OSError):  # lessons go without
@@ -40,7 +40,7 @@ def start() -> subprocess.Popen | None:
 
 
 def recorded() -> list[dict]:
-    """Return the list: of each kernel file its text, or its name in `devices/source/`.
+    """Return the list: for each kernel file its text, or its name in `devices/source/`.
 
     Each has `source` (as for `loader.load_source`) or `text` and `includes` (as for `loader.load`),
     and `functions`, the names of its kernels that were called.
@@ -49,9 +49,9 @@ def recorded() -> list[dict]:
 
 
 def compilable() -> list[dict]:
-    """Return what of the list can be compiled here.
+    """Return the entries of the list that can be compiled here.
 
-    LLVM ends a process whose kernel calls what it does not know, and products call BLAS by symbol.
+    LLVM ends a process whose kernel calls an unknown symbol, and products call BLAS by symbol.
     """
     find_yield()
     if find_blas() is not None:
@@ -67,7 +67,7 @@ def compilable() -> list[dict]:
 
 
 def compile_one(kernels: dict) -> None:
-    """Compile the kernels of one file, or find them on disk."""
+    """Compile the kernels of one file, or load them from disk."""
     if "source" in kernels:
         module = loader.load_source(kernels["source"])
     else:
@@ -80,7 +80,7 @@ def compile_one(kernels: dict) -> None:
 
 
 def done() -> Path:
-    """Return the file that says that all of this list lies in the cache."""
+    """Return the file that marks all of this list as compiled."""
     digest = hashlib.sha256(LIST.read_bytes())
     devices = Path(loader.__file__).parent
     how = ("machine_code_cache.py", "numba_pipelines.py", "called_by_symbol.py")
@@ -91,16 +91,16 @@ def done() -> Path:
 
 
 def main() -> int:
-    """Compile what is not there yet; say what is under way, and how long it took."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the lab, which ends this
-    with contextlib.suppress(OSError, AttributeError):  # on Windows there is no such call
+    """Compile what the cache lacks; say what is under way and how long it took."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the lab, which ends this process
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
         os.nice(19)
     if not loader.cache_folder().is_dir() or done().exists():
         return 0
     todo, started = compilable(), time.monotonic()
     tell(f"Compiling {len(todo)} kernels for the lessons in the background, at low priority.")
     for kernels in todo:
-        with contextlib.suppress(Exception):  # an entry that this engine no longer compiles
+        with contextlib.suppress(Exception):  # an entry that this engine cannot compile any more
             compile_one(kernels)
     with contextlib.suppress(OSError):
         done().touch()
@@ -109,7 +109,7 @@ def main() -> int:
 
 
 def tell(text: str) -> None:
-    """Say something that is no result."""
+    """Print a message to standard error: it is no result."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""`minigrad book`: the lessons, run and written as pages for a browser."""
+"""`minigrad book`: runs the lessons and writes them as pages for a browser."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def run(options: argparse.Namespace) -> int:
     files = book.write_book(pages, options.site, fast_track())
     for name, text in files.items():
         write_atomically(target / name, text.encode())
-    for path in target.glob("[0-9][0-9]_*.html"):  # of an earlier, longer book
+    for path in target.glob("[0-9][0-9]_*.html"):  # left by an earlier, longer book
         if path.name not in files and is_a_page(path):
             path.unlink()
-    for name in set(book.SCRIPTS) - files.keys():  # of an earlier site
+    for name in set(book.SCRIPTS) - files.keys():  # left by an earlier site
         (target / name).unlink(missing_ok=True)
     print(f"Wrote {counted(len(pages), 'lesson')}; open {target / 'index.html'}")
     return 1 if n_errors else 0
 
 
 def fast_track() -> set[str]:
-    """Return the stems of the lessons for those who have a weekend."""
+    """Return the stems of the lessons that fit in a weekend."""
     return {stem for stem in known_stems() if load_lesson(stem).on_fast_track}
 
 
@@ -72,7 +72,7 @@ def refuse_if_foreign(target: Path) -> None:
 
 
 def is_a_page(path: Path) -> bool:
-    """Whether a file is one that `minigrad book` has written."""
+    """Return whether `minigrad book` wrote this file."""
     try:
         return book.GENERATOR.encode() in read_file(path, LARGEST_TEXT)
     except OSError:
@@ -80,7 +80,7 @@ def is_a_page(path: Path) -> bool:
 
 
 def own_notebooks(root: Path) -> dict[str, str]:
-    """Return the learner's own notebooks; in a clone, those that `minigrad lab` opened."""
+    """Return the learner's notebooks; in a clone, those that `minigrad lab` opened."""
     return {
         path.stem: own_text(path)
         for place in ("lessons", "work")
@@ -90,7 +90,7 @@ def own_notebooks(root: Path) -> dict[str, str]:
 
 
 def own_content(path: Path) -> bytes:
-    """Return what a learner's file holds; raise CourseError if it cannot be read."""
+    """Return a learner's file's content; raise CourseError if it cannot be read."""
     try:
         return read_file(path, LARGEST_TEXT)
     except OSError as error:
@@ -111,7 +111,7 @@ def own_text(path: Path) -> str:
 
 
 def write_course(folder: Path, source: Source, mine: Path | None) -> None:
-    """Write the files that the lessons load: the learner's, else solutions, else stubs."""
+    """Write the exercise files that lessons load: the learner's, else solutions, else stubs."""
     (folder / "lessons").mkdir()
     (folder / "exercises").mkdir()
     for stem, stub in source.stubs().items():

@@ -33,7 +33,7 @@ from minigrad.grader.spec import Exercise
 from minigrad.grader.views import as_json, gradescope, junit
 
 QUIET_SECONDS = 2.0
-SLOW_SECONDS = 2.0  # of one call
+SLOW_SECONDS = 2.0  # for one call
 POLL_SECONDS = 0.1
 
 
@@ -91,9 +91,9 @@ def check(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def patience(server: Server, exercise: Exercise) -> Iterator[None]:
-    """Say that an exercise is still graded when it takes long, so that nobody sits before nothing.
+    """Say that an exercise is still being graded when that takes long.
 
-    When a call is slow: that it will end. On a busy machine grading takes long without one.
+    If a call is slow, say also that it will end. On a busy machine grading takes long without one.
     """
     done = threading.Event()
 
@@ -118,10 +118,10 @@ def patience(server: Server, exercise: Exercise) -> Iterator[None]:
 
 
 def remember(folder: CourseFolder, graded: Result) -> bool:
-    """Remember the points; if that fails, say so and go on.
+    """Save the points; if that fails, say so and go on.
 
     Returns:
-        Whether something failed that had failed before with the very same code.
+        Whether an exercise failed that had failed before with the very same code.
     """
     before = progress.load(folder.state)["exercises"]
     same = any(

@@ -1,4 +1,4 @@
-"""`minigrad doctor`: what is installed, what works, and what to do about the rest."""
+"""`minigrad doctor`: reports what is installed, what works, and what to do about the rest."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork, oth
 from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
 
-PLACES = ("lessons", "work", "exercises")  # of a course, where notebooks and programs start
+PLACES = ("lessons", "work", "exercises")  # a course's folders where notebooks and programs start
 ENOUGH_BYTES = 200_000_000
 
 
 def minigrad() -> Finding:
-    """Which minigrad this is, and where."""
+    """Report which minigrad this is, and where."""
     how = "installed" if SHIPPED.is_dir() else "a checkout"
     return Finding(True, f"minigrad {__version__}, {how} in {PACKAGE.parent}")
 
 
 def engine() -> Finding:
-    """Whether a gradient is computed: NumPy, Numba and the kernels work together."""
+    """Report whether a gradient can be computed: NumPy, Numba and the kernels work together."""
     started = time.perf_counter()
     try:
         mg: Any = importlib.import_module("minigrad")
@@ -63,7 +63,7 @@ def engine() -> Finding:
 
 
 def kernel_cache() -> Finding:
-    """Whether compiled kernels are kept for the next process."""
+    """Report whether compiled kernels are kept for the next process."""
     folder = cache_folder()
     asked = os.environ.get("MINIGRAD_CACHE")
     if not folder.parent.is_dir():
@@ -84,7 +84,7 @@ def kernel_cache() -> Finding:
 
 
 def disk() -> Finding:
-    """Whether there is room on the disks that minigrad writes to."""
+    """Report whether there is room on the disks that minigrad writes to."""
     places = {cache_folder(), Path.cwd(), Path(tempfile.gettempdir())}
     tight = [p for p in sorted(places) if p.is_dir() and shutil.disk_usage(p).free < ENOUGH_BYTES]
     if tight:
@@ -93,7 +93,7 @@ def disk() -> Finding:
 
 
 def threads() -> Finding:
-    """How many cores there are, and whether a variable keeps them from being used."""
+    """Report how many cores there are, and whether a variable keeps them from being used."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
     what = f"{cores} cores" + (f", limited by {', '.join(limits)}" if limits else "")
@@ -101,7 +101,7 @@ def threads() -> Finding:
 
 
 def gpu() -> Finding:
-    """Whether device='cuda' works, and if not, why. A GPU is not needed."""
+    """Report whether device='cuda' works, and if not, why. A GPU is not needed."""
     hindrance = cuda_state.hindrance()
     if hindrance is None:
         return Finding(True, f"device='cuda' works: {cuda_state.gpu_name()}")
@@ -118,7 +118,7 @@ def gpu() -> Finding:
 
 
 def gpus_by_nvidia_smi() -> str:
-    """The names of the GPUs that nvidia-smi sees, or an empty string."""
+    """Return the names of the GPUs that nvidia-smi sees, "" if none."""
     if not shutil.which("nvidia-smi"):
         return ""
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -130,7 +130,7 @@ def gpus_by_nvidia_smi() -> str:
 
 
 def course() -> Finding:
-    """Whether there is a course here, with all its files."""
+    """Report whether there is a course here, with all its files."""
     try:
         folder = find_folder()
     except CourseError:
@@ -146,7 +146,7 @@ def course() -> Finding:
 
 
 def lessons() -> Finding:
-    """Whether the checks of every lesson can be loaded."""
+    """Report whether the checks of every lesson can be loaded."""
     broken = []
     for stem in known_stems():
         try:
@@ -160,9 +160,9 @@ def lessons() -> Finding:
 
 
 def hidden() -> Finding | None:
-    """Whether a file of the learner's hides a module: where a program starts is searched first.
+    """Report a learner's file that hides a module; None without such a file, or without a course.
 
-    None without such a file, or without a course.
+    Python searches the folder where a program starts first.
     """
     try:
         root = find_folder().root
@@ -181,7 +181,7 @@ def hidden() -> Finding | None:
 
 
 def memory_of_points() -> Finding | None:
-    """Whether points can be remembered, and none were damaged; None without a course."""
+    """Report whether points can be saved, and none are damaged; None without a course."""
     try:
         folder = find_folder()
     except CourseError:
@@ -197,7 +197,7 @@ def memory_of_points() -> Finding | None:
 
 
 def remembered(folder: CourseFolder) -> Finding:
-    """Whether a damaged file of points was set aside."""
+    """Report whether a damaged file of points was set aside."""
     n = len(progress.load(folder.state)["exercises"])
     aside = sorted(folder.state.glob("progress.json.unreadable-*"))
     if not aside:
@@ -210,7 +210,7 @@ def remembered(folder: CourseFolder) -> Finding:
 
 
 def grading() -> Finding:
-    """Whether a learner's file can be run in a process of its own, and with which limits."""
+    """Report whether a learner's file can run in a process of its own, and with which limits."""
     try:
         with Server() as server, Worker(server, "def f():\n    return 1\n", "doctor.py") as worker:
             answer = worker.call("f", []).content.get("ok")
@@ -226,7 +226,7 @@ def grading() -> Finding:
 
 
 def jail() -> Finding:
-    """Whose rights `grade` gives to files, and whether it can put them in bubblewrap."""
+    """Report whose rights `grade` gives to files, and whether it can put them in bubblewrap."""
     whose, options, uncounted = "", {}, ""
     if strangers.is_root():
         user, why = strangers.other_user(jailed=False)
@@ -266,7 +266,7 @@ CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line per check, and a remedy if it fails; return 1 if one fails."""
+    """Print a line per check, with a remedy if it fails; return 1 if one fails."""
     del options
     wrong = 0
     section = ""

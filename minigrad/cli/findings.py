@@ -1,4 +1,4 @@
-"""What is installed, and in which version: one finding each, with a remedy."""
+"""Finds out what is installed, in which version: a finding each, with a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOLDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: whether it is fine, what was found, and a remedy if it is not."""
+    """One line of the report: whether it is fine, what is the case, and a remedy if needed."""
 
     fine: bool
     what: str
@@ -40,11 +40,11 @@ def setup_command(extra: str = "lab") -> str:
 
 
 def numpy_fault() -> str:
-    """Return why NumPy does not import and what to do, "" if it does. Every command needs it."""
+    """Return why NumPy cannot be imported and what to do, "" if it can. Every command needs it."""
     try:
         importlib.import_module("numpy")
-    except Exception as error:  # whatever a broken installation raises
-        said = str(error).rpartition("Original error was:")[2].strip()  # after a page of NumPy's
+    except Exception as error:  # a broken installation may raise anything
+        said = str(error).rpartition("Original error was:")[2].strip()  # after NumPy's advice
         why = f"{type(error).__name__}: {said}".splitlines()[0]
         remedy = f"{setup_command()}, in a fresh environment if that fails"
         return f"NO  numpy does not import: {why}\n      do: {remedy}"
@@ -52,7 +52,7 @@ def numpy_fault() -> str:
 
 
 def python_version() -> Finding:
-    """Whether this is a Python that the project is tested on."""
+    """Return whether the project is tested on this Python."""
     what = f"Python {platform.python_version()} ({sys.executable})"
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return Finding(True, what)
@@ -60,7 +60,7 @@ def python_version() -> Finding:
 
 
 def package(name: str, extra: str = "lab") -> Finding:
-    """Whether a package is installed, in a version that minigrad requires."""
+    """Return whether a package is installed in a version that minigrad accepts."""
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -74,11 +74,11 @@ def package(name: str, extra: str = "lab") -> Finding:
 
 
 def wanted_bounds(name: str) -> str:
-    """Return the versions that minigrad requires of a package, such as `>=2.2,<2.5`; '' for any."""
+    """Return the versions of a package that minigrad accepts, such as `>=2.2,<2.5`; '' for any."""
     try:
         lines = importlib.metadata.requires("minigrad") or []
     except importlib.metadata.PackageNotFoundError:
-        return ""  # run from a folder that is not installed
+        return ""  # minigrad runs from a folder without being installed
     for line in lines:
         requirement = line.partition(";")[0].strip()
         match = re.fullmatch(r"([A-Za-z0-9._-]+)\s*(.*)", requirement)
@@ -88,7 +88,7 @@ def wanted_bounds(name: str) -> str:
 
 
 def fits(version: str, bounds: str) -> bool:
-    """Whether a version such as 2.4.6 lies within bounds such as `>=2.2,<2.5`."""
+    """Return whether a version such as 2.4.6 lies within bounds such as `>=2.2,<2.5`."""
     have = numbers(version)
     return all(HOLDS[sign](have, numbers(bound)) for sign, bound in BOUND.findall(bounds))
 
@@ -100,7 +100,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def kernel() -> Finding:
-    """Whether a notebook started from here can run this Python."""
+    """Return whether a notebook started from here can run this Python."""
     if importlib.util.find_spec("ipykernel") is None:
         return Finding(False, "no notebook kernel", setup_command())
     if sys.prefix != sys.base_prefix:

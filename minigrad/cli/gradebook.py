@@ -1,4 +1,4 @@
-"""The rows of a graded class, and their views: table, CSV, JSON."""
+"""Holds the rows of a graded class, and writes them as table, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from minigrad.grader.report import Style
 from minigrad.grader.result import Result
 
 SCHEMA_VERSION = 1
-MAX_NOTES = 2000  # characters of a cell: a folder of thousands of files has a note for each
+MAX_NOTES = 2000  # characters in a cell: a folder of thousands of files has a note for each
 
 
 @dataclass
 class Row:
-    """One submission. If the grader failed, `fault` says why, and there are no points, not zero."""
+    """One submission. If the grader failed, `fault` says why, and the points are None, not 0."""
 
     name: str
     results: dict[str, Result] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def points(self) -> int | None:
-        """What was earned, None if the grader failed."""
+        """The points earned, None if the grader failed."""
         return None if self.fault else sum(result.points for result in self.results.values())
 
     @property
@@ -69,7 +69,7 @@ class Gradebook:
         return {e.id: e.points for result in row.results.values() for e in result.exercises}
 
     def as_csv(self) -> str:
-        """Return a table for spreadsheets, in which a name cannot become a formula."""
+        """Return the rows as CSV, in which no name can become a spreadsheet's formula."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         ids = self.exercises()
@@ -111,7 +111,7 @@ class Gradebook:
         }
 
     def head(self, width: int) -> str:
-        """Return the table's first line; `width` is that of the names."""
+        """Return the table's heading; `width` is that of the names."""
         lessons = "".join(f"{stem[:2]:>5}" for stem in self.stems)
         return f"{'submission':<{width}}{lessons}{'points':>8}{'of':>5}"
 
@@ -128,7 +128,7 @@ class Gradebook:
         return f"{line}  {'; '.join(row.remarks)}".rstrip()
 
     def summary(self) -> list[str]:
-        """Return what a teacher wants to know first: the median, and the hardest exercises."""
+        """Return what a teacher asks first: the median, and the hardest exercises."""
         graded = [row for row in self.rows if row.points is not None]
         lines = [f"{len(graded)} of {len(self.rows)} graded, seed {self.seed}"]
         if len(graded) > 1:
@@ -150,7 +150,7 @@ class Gradebook:
 
 
 def width_of(names: Sequence[str]) -> int:
-    """Return a width for names: of 32, but where it takes more columns to tell them apart."""
+    """Return a width for names: 32, or more where that is needed to tell them apart."""
     widest = max(len(without_command(name)) for name in names) + 1
     for width in range(min(widest, 32), widest):
         if len({_short(name, width) for name in names}) == len(names):
@@ -159,15 +159,15 @@ def width_of(names: Sequence[str]) -> int:
 
 
 def _short(name: str, width: int) -> str:
-    """Return a name as it stands in a table's column."""
+    """Return a name as the table shows it."""
     name = without_command(name)
     return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
-# The beginning of a formula: of a cell, or of what a spreadsheet may take for the next one.
+# A formula's beginning, in a cell or in what a spreadsheet may take for the next cell.
 FORMULA = re.compile(r"(^|[;,|\t\n])(\s*)(?=[=+\-@＝＋－＠])")
 
 
 def _inert(text: str) -> str:
-    """Return a text for a spreadsheet, in which it is no formula."""
+    """Return a text that a spreadsheet does not take for a formula."""
     return FORMULA.sub(r"\1\2'", inert(text))

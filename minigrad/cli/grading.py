@@ -1,4 +1,4 @@
-"""`minigrad grade FOLDER`: a row per submission; one bad submission never stops the others."""
+"""`minigrad grade FOLDER`: prints a row per submission; a bad one never stops the others."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ COMPILING = (
     "This course has no solutions to compile the engine's kernels with: each file compiles those "
     "that your cache lacks, within its time."
 )
-STOPPED = {*ENDED, "import", "imports_minigrad", "input"}  # keys: no answer came, wrong or right
+STOPPED = {*ENDED, "import", "imports_minigrad", "input"}  # keys: there was no answer
 
 
 def run(options: argparse.Namespace) -> int:
     """Grade all; return 0 if everybody has full marks, 1 if not, 3 if the grader failed."""
     handed = find_submissions(Path(options.folder).expanduser())
-    found = sorted({stem for one in handed for stem in one.files})
-    stems = stems_in(options.lessons, known_stems()) if options.lessons else found
+    handed_in = sorted({stem for one in handed for stem in one.files})
+    stems = stems_in(options.lessons, known_stems()) if options.lessons else handed_in
     if not stems:
         raise CourseError(f"no submission in {options.folder} has an exercise file NN_slug.py")
     book = Gradebook(stems, secret_seed() if options.seed is None else options.seed)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     is_closed = bool(options.jail) or user is not None
     style = Style(sys.stderr if options.json == "-" else None)
     width = max(width_of([one.name for one in handed]), 11)
-    table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
+    table = sys.stderr if options.json == "-" else sys.stdout  # JSON goes to stdout alone
     print(book.head(width), file=table, flush=True)
     keep = not compile_kernels(stems)
     if keep:
@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
         following = server
         try:
             for one in handed:
-                if server.jailed:  # what one file does inside ends with it
+                if server.jailed:  # what a file does inside ends with the jail
                     following = server.another()
-                    following.start()  # while this one is graded
+                    following.start()  # starts up while this one is graded
                 row, server = grade_one(one, book, server, 60 * options.minutes)
                 if server.jailed:
                     server.close()
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 def user_of_files(*, jailed: bool, unsafe: bool) -> int | None:
     """Return the user id that files run under, None for this process's own.
 
-    Raises CourseError where that would be root, unless a jail or the teacher's word is there.
+    Raises CourseError where that would be root, unless there is a jail or the teacher allows it.
     """
     if not strangers.is_root():
         return None
@@ -111,35 +111,36 @@ def user_of_files(*, jailed: bool, unsafe: bool) -> int | None:
 
 
 def can_be_jailed(user: int | None) -> None:
-    """Raise CourseError where no jail can be made."""
+    """Raise CourseError if no jail can be made."""
     changed = {} if user is None or root_changes_user() else other_user(user)
     if why := hindrance(**changed):
         raise CourseError(f"--jail=bwrap cannot be used here: {why}")
 
 
 def compile_kernels(stems: list[str]) -> bool:
-    """Grade our own solutions of what needs the engine, so that the kernels for it are compiled.
+    """Grade our solutions of the exercises that need the engine, to compile their kernels.
 
-    Strangers' processes read the cache of kernels only: what is missing, each would compile again,
-    within its time. Return whether all is there; a course without solutions cannot say.
+    Strangers' processes only read the cache of kernels: each would compile a missing one again,
+    within its time. Return whether all kernels are there; a course without solutions cannot tell.
     """
-    found = True
+    is_complete = True
     with Server() as server:
         for lesson in map(load_lesson, stems):
             names = [name for name, one in lesson.exercises.items() if one.needs == "engine"]
             if names and (path := installed().solution(lesson.stem)) is not None:
                 grade(server, lesson, path, names=names)
             elif names:
-                found = False
-    return found
+                is_complete = False
+    return is_complete
 
 
 def grade_one(
     handed: Handed, book: Gradebook, server: Server, seconds: float
 ) -> tuple[Row, Server]:
-    """Return the row of one submission, and the server for the next: a fresh one after a fault.
+    """Return one submission's row, and the server for the next: a fresh one after a fault.
 
-    `seconds` are for all files of the submission, checks included; what is left then earns nothing.
+    `seconds` bound all files of the submission, checks included; whatever is not graded by then
+    earns nothing.
     """
     row = Row(handed.name, notes=list(handed.notes), fault=handed.fault)
     if row.fault:
@@ -160,7 +161,7 @@ def grade_one(
                 until=started + seconds,
             )
             row.notes += reasons(f"{stem}.py", row.results[stem])
-        except Exception as error:  # the other submissions are graded all the same
+        except Exception as error:  # the other submissions must still be graded
             row.fault = f"{stem}: {type(error).__name__}: {error}"
             server = fresh(server)
     row.seconds = time.monotonic() - started
@@ -174,9 +175,9 @@ def fresh(server: Server) -> Server:
 
 
 def reasons(file: str, result: Result) -> list[str]:
-    """Return why exercises of a file gave no answers, a reason each, as opposed to wrong ones."""
+    """Return the reasons why exercises of a file gave no answers, as opposed to wrong ones."""
     failed = [(one, one.first_message) for one in result.exercises if one.first_message]
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for exercise, message in failed:
         name = exercise.id.partition(".")[2]
         line = re.search(r":(\d+)", message.where.partition("\n")[0])
@@ -184,16 +185,16 @@ def reasons(file: str, result: Result) -> list[str]:
         if line and f"line {line[1]} " not in said:
             said += f" (line {line[1]})"
         if message.key == "budget":
-            found.setdefault(f"{file}: no time was left for ", []).append(name)
+            names.setdefault(f"{file}: no time was left for ", []).append(name)
         elif not exercise.loaded:
-            found.setdefault(f"{file} does not load: {said}", [])
+            names.setdefault(f"{file} does not load: {said}", [])
         elif message.key == "missing":
-            found.setdefault(f"{file} does not define ", []).append(name)
+            names.setdefault(f"{file} does not define ", []).append(name)
         elif message.key in STOPPED:
-            found.setdefault(f"{exercise.id}: {said}", [])
+            names.setdefault(f"{exercise.id}: {said}", [])
     if len(failed) == len(result.exercises) and all(one.is_untouched for one, _ in failed):
-        found[f"{file} is as it came"] = []
-    return [why + ", ".join(names) for why, names in found.items()]
+        names[f"{file} is as it came"] = []
+    return [why + ", ".join(some) for why, some in names.items()]
 
 
 def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> None:
@@ -205,7 +206,7 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
     if options.gradescope:
         row = book.rows[-1]
         if row.fault:
-            return  # without a file Gradescope reports a failure, and no zero
+            return  # without a file Gradescope reports a failure instead of zero points
         content = json.dumps(for_gradescope(row, book.seed), indent=1).encode()
         path = Path(options.gradescope)
         if of_many:
@@ -215,12 +216,12 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
 
 
 def plain_name(row: Row) -> str:
-    """Return a row's name as the name of a file."""
+    """Return a row's name in a form that a file can have."""
     return re.sub(r"[^\w.-]", "_", row.name)[:60].lstrip(".") or "_"
 
 
 def file_name(book: Gradebook) -> str:
-    """Return the last row's file name, which differs from that of every other row."""
+    """Return a file name for the last row, different from every other row's."""
     taken: set[str] = set()
     name = ""
     for row in book.rows:
@@ -234,7 +235,7 @@ def file_name(book: Gradebook) -> str:
 
 
 def for_gradescope(row: Row, seed: int) -> dict:
-    """Return a row as Gradescope reads it, with a failed test for each missing file."""
+    """Return a row in Gradescope's format, with a failed test for each missing file."""
     exercises = [exercise for result in row.results.values() for exercise in result.exercises]
     content = gradescope(Result(seed, exercises))
     content["tests"] += [

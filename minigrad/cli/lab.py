@@ -1,4 +1,4 @@
-"""`minigrad lab`: JupyterLab with all lessons, or with one and its exercise file side by side."""
+"""`minigrad lab`: starts JupyterLab with all lessons, or with one beside its exercise file."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ SETTINGS = {
         "checkForUpdates": False,
     }
 }
-WIDTHS = [0.53, 0.47]  # of a lesson, and of what stands beside it
-HEIGHTS = {1: [1.0], 2: [0.42, 0.58]}  # of one tab, or of an exercise and its card
+WIDTHS = [0.53, 0.47]  # of a lesson and of the column beside it
+HEIGHTS = {1: [1.0], 2: [0.42, 0.58]}  # of a single tab, or of an exercise and its card
 EXTENSIONS = Path(__file__).parents[1] / "course" / "labextension"
 START_SECONDS = 60
 
 
-Widget = tuple[str, dict]  # JupyterLab's name for a tab, and what it needs to open it again
+Widget = tuple[str, dict]  # JupyterLab's name for a tab, and what it needs to restore it
 
 
 def notebook(path: str) -> Widget:
-    """Return the tab of a notebook, whose path begins at the course's folder."""
+    """Return the tab of a notebook, given by its path in the course's folder."""
     return f"notebook:{path}", {"path": path, "factory": "Notebook"}
 
 
@@ -52,16 +52,16 @@ def editor(path: str) -> Widget:
 
 
 def output(path: str, index: int) -> Widget:
-    """Return the tab that shows the output of one cell of an open notebook."""
+    """Return the tab that shows the output of one cell in an open notebook."""
     return f"cloned-outputs:{path}:{index}", {"path": path, "index": index}
 
 
 def workspace(name: str, columns: list[list[Widget]], sizes: list[float]) -> dict:
-    """Return a JupyterLab workspace: columns of tabs, one below the other.
+    """Return a JupyterLab workspace: columns in which tabs stand one below the other.
 
     Args:
-        name: of the workspace, which stands in its address.
-        columns: the tabs; the first is the one that has the focus.
+        name: the workspace's name, which appears in its address.
+        columns: the tabs; the first one has the focus.
         sizes: the columns' widths, which add up to 1.
     """
     dock = {
@@ -95,9 +95,9 @@ def workspace(name: str, columns: list[list[Widget]], sizes: list[float]) -> dic
 
 
 def layout(folder: CourseFolder, place: str, stem: str | None) -> dict:
-    """Return the workspace of a lesson, or of the page of all lessons if `stem` is None.
+    """Return a lesson's workspace, or that of the page of all lessons if `stem` is None.
 
-    The lesson's exercise file is beside it, and below that the card that grades what is saved.
+    Beside the lesson stands its exercise file, and below that the card that grades each save.
     """
     if stem is None:
         return workspace("lessons", [[notebook(f"{place}/{contents.INDEX}")]], [1.0])
@@ -110,10 +110,10 @@ def layout(folder: CourseFolder, place: str, stem: str | None) -> dict:
 
 
 def live_cell(path: Path) -> int | None:
-    """Return which of a notebook's cells shows the live card, None if none does."""
+    """Return the index of the notebook's cell that shows the live card, None if there is none."""
     try:
-        found = json.loads(read_text(path))["cells"]
-        tags = [cell["metadata"].get("tags", ()) for cell in found]
+        cells = json.loads(read_text(path))["cells"]
+        tags = [cell["metadata"].get("tags", ()) for cell in cells]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return next((index for index, some in enumerate(tags) if "live" in some), None)
@@ -122,8 +122,8 @@ def live_cell(path: Path) -> int | None:
 def lay_out(folder: CourseFolder) -> str:
     """Write the page of all lessons and, in a clone, copies of the notebooks to work in.
 
-    git ignores the copies, so that a lesson that has run is no change of the clone. A notebook with
-    cells of the learner's stays as it is: `update` has the same rule.
+    git ignores the copies, so that running a lesson does not change the clone. A notebook whose
+    cells the learner changed stays as it is; `update` has the same rule.
 
     Returns:
         The name of the folder that the notebooks are in.
@@ -145,7 +145,7 @@ def lay_out(folder: CourseFolder) -> str:
 
 
 def trust(notebook: str) -> None:
-    """Sign a notebook of ours, so that Lab shows what it came with in its colours."""
+    """Sign a notebook of ours, so that Lab trusts its outputs and shows them in colour."""
     import nbformat
     from nbformat.sign import NotebookNotary
 
@@ -160,7 +160,7 @@ def write_settings(state: Path) -> None:
 
 
 def put_workspace(address: str, token: str, content: dict) -> None:
-    """Send a workspace to the running server, which stores it."""
+    """Store a workspace on the running server."""
     request = Request(
         f"{address}lab/api/workspaces/{content['metadata']['id']}",
         data=json.dumps(content).encode(),
@@ -175,7 +175,7 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
     """Return JupyterLab's command line."""
     line = [
         sys.executable,
-        "-P",  # else a learner's own random.py in the current folder would hide Python's
+        "-P",  # else a learner's random.py in the current folder would hide Python's
         "-m",
         "jupyterlab",
         "--no-browser",
@@ -186,9 +186,9 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
         f"--LabApp.workspaces_dir={state / 'lab' / 'workspaces'}",
         f"--LabApp.app_settings_dir={state / 'lab' / 'settings'}",
         f"--LabApp.extra_labextensions_path={EXTENSIONS}",
-        "--ServerApp.answer_yes=True",  # Ctrl-C reaches it as well, and it would ask
+        "--ServerApp.answer_yes=True",  # Ctrl-C reaches Lab as well, and it would ask
         "--log-level=WARN",
-        "--LabApp.log_level=WARN",  # the level above is the server's alone
+        "--LabApp.log_level=WARN",  # the level above is for the server only
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         line.append("--allow-root")
@@ -201,16 +201,16 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
 def environment() -> dict[str, str]:
     """Return this process's variables, with a PATH that finds its `minigrad` and `python` first.
 
-    So Lab's terminal has them even where nobody has activated the environment.
+    So Lab's terminal finds them even if nobody activated the environment.
     """
     path = os.environ.get("PATH", os.defpath)
     return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
 
 
 def shell(state: Path) -> list[str]:
-    """Return the command of Lab's terminal: no login shell, which would set PATH anew.
+    """Return the command of Lab's terminal: no login shell, which would reset PATH.
 
-    What people have in `.bashrc`, such as pyenv or conda, comes before it in PATH as well.
+    Its PATH also comes before what a `.bashrc` puts there, such as pyenv or conda.
     """
     name = os.environ.get("SHELL") or "sh"
     if Path(name).name != "bash":
@@ -224,7 +224,7 @@ def shell(state: Path) -> list[str]:
 
 
 def find_address(pid: int, token: str) -> str | None:
-    """Return the address of the server with this process id, None if it does not answer yet."""
+    """Return the address of the server with this process id, None until it answers."""
     from jupyter_server.serverapp import list_running_servers
 
     for server in list_running_servers():
@@ -238,7 +238,7 @@ def find_address(pid: int, token: str) -> str | None:
 
 
 def has_display() -> bool:
-    """Whether a browser would open a window instead of taking over the terminal."""
+    """Return whether a browser would open a window instead of taking over the terminal."""
     if sys.platform != "linux":
         return True
     return any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
@@ -246,7 +246,7 @@ def has_display() -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
-    from minigrad.cli import ahead  # it needs the compiler, which no other command loads
+    from minigrad.cli import ahead  # here, as it loads the compiler, which no other command needs
 
     folder = find_folder()
     stem = find_stem(options.lesson) if options.lesson else None
@@ -257,7 +257,7 @@ def run(options: argparse.Namespace) -> int:
         folder.exercise_file(stem)
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that JupyterLab is stopped too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that JupyterLab stops too
     token = secrets.token_hex(16)
     write_settings(folder.state)
     content = layout(folder, lay_out(folder), stem)

@@ -17,7 +17,7 @@ from typing import NoReturn
 from minigrad import __version__
 from minigrad.cli.findings import numpy_fault
 
-if fault := numpy_fault():  # before the commands are imported, doctor among them
+if fault := numpy_fault():  # before any command is imported, doctor included
     print(fault, file=sys.stderr)
     sys.exit(3)
 
@@ -51,7 +51,7 @@ exit codes: 0 full marks, or done; 1 not full marks; 2 wrong usage; 3 a fault of
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names the command which may have been meant."""
+    """A parser that suggests the command that may have been meant."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and what was wrong; end with 2."""
@@ -73,7 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
-    # start.py reads the names of the commands from these calls: each has its name in quotes
+    # start.py reads the commands' names from these calls, so each must be a literal string
     def add(name: str, help_text: str, run, more: str = "") -> argparse.ArgumentParser:
         description = f"{help_text[0].upper()}{help_text[1:]}. {more}".strip()
         command = commands.add_parser(name, help=help_text, description=description)
@@ -212,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
         return GRADER_FAULT
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `minigrad status | head`: the reader has seen enough
+    except BrokenPipeError:  # `minigrad status | head`: the reader stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FULL
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`minigrad next`: the next exercise that is not solved, where it is, and how to go on."""
+"""`minigrad next`: shows the next unsolved exercise, where it is, and how to go on."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def run(options: argparse.Namespace) -> int:
     folder = find_folder()
     grade_again(folder, known_stems())
     stem = find_stem(options.lesson) if options.lesson else None
-    found = first_unsolved(folder, stem)
-    if found is None:
+    unsolved = first_unsolved(folder, stem)
+    if unsolved is None:
         where = f"lesson {stem[:2]} is solved" if stem else "everything is solved"
         print(f"Nothing is left: {where}. `minigrad status` shows the wall of your parts.")
         return 0
-    print("\n".join(describe(folder, *found, Style())))
+    print("\n".join(describe(folder, *unsolved, Style())))
     return 0
 
 
 def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: Style) -> list[str]:
-    """Return lines that say what to do, where, how long it takes, and what helps."""
+    """Return lines that say what to do, where, how long it takes and what helps."""
     exercise = standing.exercise
     stars = style.stars(exercise.difficulty)
     points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
@@ -49,10 +49,10 @@ def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: St
 
 def brief(folder: CourseFolder) -> str:
     """Return what comes next in one line."""
-    found = first_unsolved(folder)
-    if found is None:
+    unsolved = first_unsolved(folder)
+    if unsolved is None:
         return "next: nothing, everything is solved"
-    exercise = found[1].exercise
+    exercise = unsolved[1].exercise
     place = place_of(folder, exercise)
     return f"next: {exercise.id}, about {exercise.minutes} min ({place})"
 

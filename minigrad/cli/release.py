@@ -1,4 +1,4 @@
-"""`minigrad release FOLDER --lessons 02-05`: a repository for a class."""
+"""`minigrad release FOLDER --lessons 02-05`: writes a repository for a class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minigrad.grader.folder import CourseError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the repository into a folder that is new or empty."""
+    """Write the repository into a new or empty folder."""
     root = Path(options.folder).expanduser().resolve()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise CourseError(f"nothing was written: {root} is not empty; name a new folder")

@@ -1,4 +1,4 @@
-"""`minigrad reset NN`: back to the stub of an exercise file, after a dated copy."""
+"""`minigrad reset NN`: resets an exercise file to its stub, after a dated copy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`minigrad start FOLDER`: a learner's folder from the installed package.
+"""`minigrad start FOLDER`: writes a learner's folder from the installed package.
 
-A file is written only if there is none, so that running an interrupted start again finishes it.
+It writes a file only if there is none, so that an interrupted start, run again, finishes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def files_of_the_course() -> dict[str, str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the folder, unless it holds anything else."""
+    """Write the folder, unless it holds other files."""
     root = Path(options.folder).expanduser().resolve()
     files = files_of_the_course()
     refuse_if_taken(root, files)
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_if_taken(root: Path, files: dict[str, str]) -> None:
-    """Raise CourseError if the folder holds anything that start would not write."""
+    """Raise CourseError if the folder holds anything that `start` does not write."""
     if not root.exists():
         return
     if not root.is_dir():
@@ -98,7 +98,7 @@ def refuse_if_taken(root: Path, files: dict[str, str]) -> None:
 
 
 def _is_foreign(path: Path, root: Path, files: dict[str, str]) -> bool:
-    """Whether this is neither a file that start writes nor one that an interrupted start left."""
+    """Return whether `start` neither writes this file nor left it when interrupted."""
     if is_leftover(path):
         return False
     if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""`minigrad status`: a wall of tiles, one per part of the engine, and a table of exercises."""
+"""`minigrad status`: shows a wall of tiles, one per part of the engine, and all exercises."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ WIDEST = 100
 def run(options: argparse.Namespace) -> int:
     """Show the wall, then every exercise with its points, then what comes next.
 
-    With lessons named, show these alone.
+    If lessons are named, show only these.
     """
     folder = find_folder()
     style = Style()
     stems = [find_stem(name) for name in spelled_out(options.lessons, known_stems())]
-    found = [one for one in up_to_date(folder) if not stems or one[0].stem in stems]
-    every = [standing for _, some in found for standing in some]
+    lessons = [one for one in up_to_date(folder) if not stems or one[0].stem in stems]
+    every = [standing for _, some in lessons for standing in some]
     parts = [one for one in every if one.is_part]
     print("\n".join(wall(parts, style, terminal_width())))
     if not all(part.is_lit for part in parts):
         print("A part lights up when its exercise is solved and its lesson's notebook has run.")
     print()
-    for lesson, some in found:
+    for lesson, some in lessons:
         points = sum(standing.points for standing in some)
         head = f"{lesson.number}  {lesson.title}"
         print(f"{style.paint(head, 'bold')}  {style.paint(f'({points}/{lesson.points})', 'dim')}")
@@ -50,7 +50,7 @@ def terminal_width() -> int:
 
 
 def wall(parts: list[Standing], style: Style, width: int) -> list[str]:
-    """Return the wall: one tile per part, lit if the learner's own has run in the engine."""
+    """Return the wall: one tile per part, lit if the learner's own ran in the engine."""
     lit, dark = tiles(style)
     n_lit = sum(part.is_lit for part in parts)
     lines = [f"Your engine: {n_lit} of {len(parts)} parts are yours   ({lit} runs, {dark} not yet)"]
@@ -76,12 +76,12 @@ def _tile(part: Standing, name: str, cell: int, style: Style) -> str:
 
 
 def tiles(style: Style) -> tuple[str, str]:
-    """Return the signs of a lit and of a dark tile."""
+    """Return the signs for a lit and for a dark tile."""
     return ("■", "□") if style.signs["passed"] == "✓" else ("#", "-")
 
 
 def row(standing: Standing, style: Style) -> str:
-    """Return the line of one exercise."""
+    """Return the line for one exercise."""
     exercise = standing.exercise
     lit, dark = tiles(style)
     tile = (lit if standing.is_lit else dark) if standing.is_part else " "
@@ -99,7 +99,7 @@ def row(standing: Standing, style: Style) -> str:
 
 
 def hints_taken(exercise: Exercise, n: int) -> str:
-    """Return in words how many hints were taken; after the last comes the solution."""
+    """Return in words how many hints were taken; the solution follows the last."""
     if n > len(exercise.hints):
         return f"{len(exercise.hints)} hints and the solution"
     return f"{n} hint{'s' if n > 1 else ''}" if n else ""

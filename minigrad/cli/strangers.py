@@ -1,7 +1,7 @@
-"""What strangers' files are graded with: the rights of which user, and kernels that they only read.
+"""Chooses what strangers' files are graded with: a user's rights, and kernels that they only read.
 
 Walls take from root what root may do beyond any user (`walls.py`), but root owns most files, and no
-limit on processes holds it. So where root grades, files run as a user who owns nothing.
+limit on processes holds for root. So where root grades, files run as a user who owns nothing.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from minigrad.devices.loader import cache_folder
 from minigrad.grader.launcher import SERVER_FOLDER, GraderError, Server
 from minigrad.grader.sandbox import Ended, Worker
 
-USER = 61234  # nobody's: no distribution gives out such numbers by itself
+USER = 61234  # nobody's id: no distribution assigns such numbers by itself
 
 
 def is_root() -> bool:
-    """Whether this process has the rights of root."""
+    """Return whether this process has the rights of root."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def other_user(*, jailed: bool) -> tuple[int | None, str]:
-    """Return a user for strangers' files, or None and the reason why that user cannot grade here.
+    """Return a user for strangers' files, or None and why that user cannot grade here.
 
-    Only root can choose one. A jail reads Python with that user's rights, where root cannot change
-    the user inside.
+    Only root can choose one. Where root cannot change the user inside a jail, the jail reads Python
+    with that user's rights.
     """
     try:
         with Server(user=USER, jailed=jailed) as server:
@@ -44,10 +44,10 @@ def other_user(*, jailed: bool) -> tuple[int | None, str]:
 
 @contextlib.contextmanager
 def kernels_for(user: int | None) -> Iterator[str]:
-    """Give the folder of the kernels that are compiled already: for another user, one to read.
+    """Yield the folder of compiled kernels; for another user, one that this user can only read.
 
-    Its files are links where both folders are of one file system, else copies: there may be
-    hundreds of megabytes. That user owns neither.
+    Its files are links if both folders are on one file system, else copies: there may be hundreds
+    of megabytes. That user owns neither.
     """
     if user is None:
         yield str(cache_folder())
@@ -61,7 +61,7 @@ def kernels_for(user: int | None) -> Iterator[str]:
 
 
 def _linked(path: Path, target: Path) -> Path:
-    """Make `target` a link to a file, or a copy where there can be no link; return it."""
+    """Make `target` a link to a file, or a copy where links are impossible; return it."""
     try:
         os.link(path, target)
     except OSError:

@@ -15,28 +15,28 @@ from minigrad.grader.folder import CourseError, known_stems
 from minigrad.grader.opening import open_file
 from minigrad.grader.reading import LARGEST
 
-STEM = "(?P<stem>{})"  # one of the lessons'
-NUMBER = r"[-_ ]?\(?\d+\)?"  # 02_graph (1).py: of a platform or a browser
-FLAT = rf"(?s)(?P<who>.+)[_-]{STEM}(?:{NUMBER})?\.py"  # of two stems, the last: smith_12_00_start
+STEM = "(?P<stem>{})"  # any lesson's
+NUMBER = r"[-_ ]?\(?\d+\)?"  # 02_graph (1).py: added by a platform or a browser
+FLAT = rf"(?s)(?P<who>.+)[_-]{STEM}(?:{NUMBER})?\.py"  # takes the last stem of smith_12_00_start
 AGAIN = rf"{STEM}{NUMBER}\.py"
 PACKED = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".7z", ".rar")
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)  # characters that Python prints, and nobody sees
+)  # characters that Python prints but nobody sees
 CYRILLIC, AS_LATIN = "асеорхуіјѕАВЕКМНОРСТХІЈЅ", "aceopxyijsABEKMHOPCTXIJS"
 GREEK, IN_LATIN = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo"
 LATIN = str.maketrans(CYRILLIC + GREEK, AS_LATIN + IN_LATIN)  # letters that look the same
-DEEPEST = 5  # folders below a submission
+DEEPEST = 5  # nested folders below a submission
 
 
 @dataclass
 class Handed:
     """One submission: its name, its files by stem, and notes on other files.
 
-    `within` says, by stem, where a file lay once links were followed: the submission, or the file
-    itself. It is opened later, and may be a link by then.
-    `fault` says why it cannot be graded: what nobody could read earns no zero.
+    `within` has, by stem, the path that a file must still lie in when it is opened, since it may be
+    a link by then: the submission's, or the file's own.
+    `fault` says why it cannot be graded: a file that nobody could read must not earn zero points.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Handed:
 
 
 def is_visible(character: str) -> bool:
-    """Whether a character is seen where it stands, and as what it is."""
+    """Return whether a character shows as what it is, in its place."""
     return character.isprintable() and not INVISIBLE.match(character)
 
 
 def is_unmistakable(character: str) -> bool:
-    """Whether a character looks like no other one, in any font."""
+    """Return whether a character looks like no other, in any font."""
     return character.isascii() and (character.isalnum() or character in "._-")
 
 
@@ -61,58 +61,60 @@ def find_submissions(folder: Path) -> list[Handed]:
 
     A submission is a folder (a clone or an unpacked archive), or files named `somebody_NN_slug.py`,
     as learning platforms name them. A folder with exercise files of its own is one submission,
-    unless others lie in it, and it is no course folder.
+    unless it is no course folder and has others inside.
     """
     if not folder.is_dir():
         raise CourseError(f"{folder} is not a folder")
     if is_one_submission(folder):
         return [search(folder, printable(folder.resolve().name))]
-    found: dict[str, Handed] = {}
+    submissions: dict[str, Handed] = {}
     flat: dict[tuple[str, str], list[Path]] = {}
     alike: list[tuple[str, str]] = []
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and path.is_dir():
-            found[path.name] = Handed(path.name, notes=["is a link to a folder: not followed"])
+            submissions[path.name] = Handed(
+                path.name, notes=["is a link to a folder: not followed"]
+            )
         elif path.is_dir():
             handed = search(path, path.name)
             if handed.files or handed.fault or not is_foreign(path.name):
-                found[path.name] = handed
+                submissions[path.name] = handed
         elif path.name.startswith("."):
             continue
         elif path.name[:-3] in known_stems() and path.suffix == ".py":
             note = "lies beside the submissions, so nobody knows whose it is: not graded"
-            found[path.name] = Handed(path.name, notes=[note])
+            submissions[path.name] = Handed(path.name, notes=[note])
         elif match := named_as(FLAT, path.name):
             flat.setdefault((match["who"], match["stem"]), []).append(path)
         elif path.name.lower().endswith((*PACKED, ".ipynb")):
-            found[path.name] = Handed(path.name, notes=[no_exercises(path.name)])
+            submissions[path.name] = Handed(path.name, notes=[no_exercises(path.name)])
         elif stem := named_alike(path.name):
             who = path.name[: path.name.lower().index(stem)].rstrip("_- ") or path.name
             alike.append((who, not_graded(path, stem)))
     for (who, stem), paths in flat.items():
-        if stem in found.setdefault(who, Handed(who)).files:
+        if stem in submissions.setdefault(who, Handed(who)).files:
             names = ", ".join(printable(path.name) for path in paths)
-            found[who].notes.append(f"graded the one in the folder, not {names} beside it")
+            submissions[who].notes.append(f"graded the one in the folder, not {names} beside it")
         else:
-            choose(found[who], stem, paths, None)
+            choose(submissions[who], stem, paths, None)
     for who, note in alike:
-        found.setdefault(who, Handed(who)).notes.append(note)
-    if not found:
+        submissions.setdefault(who, Handed(who)).notes.append(note)
+    if not submissions:
         raise CourseError(
             f"{folder} holds no submissions: neither folders nor files named somebody_NN_slug.py"
         )
-    for name, shown in told_apart(found).items():
-        found[name].name = shown
-    return [found[name] for name in sorted(found, key=str.casefold)]
+    for name, shown in told_apart(submissions).items():
+        submissions[name].name = shown
+    return [submissions[name] for name in sorted(submissions, key=str.casefold)]
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a folder is named like one that nobody hands in."""
+    """Return whether a folder has a name that no submission has."""
     return name.startswith(".") or name in FOREIGN
 
 
 def is_one_submission(folder: Path) -> bool:
-    """Whether a folder is one student's, and not that of a class."""
+    """Return whether a folder is one student's and not a class's."""
     places = [folder, folder / "exercises"]
     if not any((place / f"{stem}.py").exists() for place in places for stem in known_stems()):
         return False
@@ -123,9 +125,9 @@ def is_one_submission(folder: Path) -> bool:
 
 
 def printable(name: str, is_plain: Callable[[str], bool] = is_visible) -> str:
-    r"""Return a file's name as one line, with its bytes, such as `\x1b`, for what is not plain.
+    r"""Return a file's name as one line; spell characters that are not plain as bytes (`\x1b`).
 
-    As a backslash is none, no two names have the same text.
+    A backslash is not plain either, so no two names give the same text.
 
     >>> printable("a\n\x1b[2J"), printable(r"a\x1b")
     ('a\\n\\x1b[2J', 'a\\x5cx1b')
@@ -140,7 +142,7 @@ def _spelled(character: str) -> str:
 
 
 def told_apart(names: Iterable[str]) -> dict[str, str]:
-    r"""Return how each name is shown: letter by letter if others look the same.
+    r"""Return the text to show for each name: spelled in bytes if another looks the same.
 
     >>> told_apart(["ada", "ren\xe9", "rene\u0301"])
     {'ada': 'ada', 'ren\xe9': 'ren\\xc3\\xa9', 'rene\u0301': 'rene\\xcc\\x81'}
@@ -154,18 +156,18 @@ def told_apart(names: Iterable[str]) -> dict[str, str]:
 
 
 def _look(name: str) -> str:
-    """Return what names have in common that look the same, also in a cell of a spreadsheet."""
+    """Return a key that is equal for names that look the same, even in a spreadsheet's cell."""
     look = unicodedata.normalize("NFKC", printable(name)).translate(LATIN)
     return " ".join(look.replace("'", "").split())
 
 
 def named_as(form: str, file: str) -> re.Match | None:
-    """Return how a file's name matches a form that has one of the lessons in it, else None."""
+    """Match a file's name against a form with any lesson's stem in it; None if it does not fit."""
     return re.fullmatch(form.format("|".join(known_stems())), file)
 
 
 def named_alike(file: str) -> str:
-    """Return the stem of the exercise file that a text may be meant as, "" if it is none's."""
+    """Return the stem of the exercise file that a name probably means, "" if none."""
     file = file.lower()
     if not re.search(r"\.(pyw?|txt)\b", file):
         return ""
@@ -173,12 +175,12 @@ def named_alike(file: str) -> str:
 
 
 def no_exercises(file: str) -> str:
-    """Return what a notebook or an archive is."""
+    """Return in words what a notebook or an archive is."""
     return "packed: unpack it" if file.lower().endswith(PACKED) else "a notebook, not exercises"
 
 
 def not_graded(path: Path, stem: str) -> str:
-    """Return a note on a file whose name is not quite that of an exercise file."""
+    """Return a note on a file whose name is not quite an exercise file's."""
     return f"{printable(path.name)} is not graded: only {stem}.py would be"
 
 
@@ -223,9 +225,9 @@ def search(folder: Path, name: str) -> Handed:
 
 
 def choose(handed: Handed, stem: str, paths: list[Path], folder: Path | None) -> None:
-    """Add one of the files for the same exercises: the outermost; else, of numbered, the newest.
+    """Add one of the files for a lesson: the outermost, or if all are numbered, the newest.
 
-    `folder` is the submission's own, None where files of a whole class lie side by side.
+    `folder` is the submission's own, None if files of a whole class lie side by side.
     """
     plain = [path for path in paths if path.name.endswith(f"{stem}.py")]
     plain.sort(key=lambda path: (path.parent.name != "exercises", len(path.parts)))
@@ -245,7 +247,7 @@ def choose(handed: Handed, stem: str, paths: list[Path], folder: Path | None) ->
 
 
 def add(handed: Handed, stem: str, path: Path, folder: Path | None) -> None:
-    """Add a file, unless it is a link out of the submission, no regular file, or huge."""
+    """Add a file, unless it is a link out of the submission, no regular file, or too large."""
     try:
         target = path.resolve(strict=True)
         inside = target.is_relative_to(folder.resolve()) if folder else not path.is_symlink()

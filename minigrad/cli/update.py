@@ -1,9 +1,9 @@
-"""`minigrad update`: the installed course, merged into a learner's folder after a dated copy.
+"""`minigrad update`: merges the installed course into a learner's folder, after a dated copy.
 
-Exercises are merged by function name (`minigrad.course.merge`). A notebook is replaced only if the
-learner changed none of its cells; else the new one is put beside it. First the whole update is
-planned, then a copy is made, then each file is written in one step and its new version remembered.
-So the next update finishes one that was killed at any point.
+It merges exercises by function name (`minigrad.course.merge`). It replaces a notebook only if the
+learner changed none of its cells, and else puts the new one beside it. It plans the whole update,
+makes a copy, then writes each file in one step and saves the file's new version. So the next update
+finishes one that was killed at any point.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from minigrad.grader.opening import LARGEST_KEPT, read_file
 
 @dataclass
 class Change:
-    """The planned change of one file of the learner's.
+    """The planned change of one of the learner's files.
 
-    `old` is the content that was read (None: there is no file), `text` the one to write (None:
-    nothing), to `target` if that is another path. `new` is the new course's version, to be
-    remembered unless `is_left` says that the file could not be merged.
+    `old` is the content that was read (None: there is no file). `text` is the content to write
+    (None: nothing), to `target` if that is another path. `new` is the new course's version, to be
+    saved unless `is_left` says that the file could not be merged.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class Change:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Update the folder; return 1 if a file had to be left as it is."""
+    """Update the folder; return 1 if a file had to stay as it is."""
     folder = find_folder()
     if is_checkout(folder.root):
         raise CourseError(
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def closing(touched: list[Change]) -> str:
-    """Return the last line."""
+    """Return the last line of the report."""
     if not touched:
         return "everything is up to date"
     changed = any(change.path.suffix == ".py" and change.old is not None for change in touched)
@@ -85,11 +85,11 @@ def closing(touched: list[Change]) -> str:
 
 
 def learners_files(folder: CourseFolder) -> list[Path]:
-    """Return the files that a learner writes to, for the dated copy."""
-    found = [*folder.root.glob("exercises/*.py"), *folder.root.glob("lessons/*.ipynb")]
-    found += [*folder.root.glob("*.md"), *folder.root.glob("exercises/*.md")]
-    found.append(folder.state / "progress.json")
-    return sorted(path for path in found if path.is_file())
+    """Return the files that a learner may have changed, for the dated copy."""
+    paths = [*folder.root.glob("exercises/*.py"), *folder.root.glob("lessons/*.ipynb")]
+    paths += [*folder.root.glob("*.md"), *folder.root.glob("exercises/*.md")]
+    paths.append(folder.state / "progress.json")
+    return sorted(path for path in paths if path.is_file())
 
 
 def plan(folder: CourseFolder, source: Source) -> list[Change]:
@@ -104,7 +104,7 @@ def plan(folder: CourseFolder, source: Source) -> list[Change]:
 
 
 def plan_text(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for a text that stays as it is once the learner changed a letter of it."""
+    """Plan the change of a text, which stays as it is if the learner changed a letter of it."""
     old = read(path)
     came = as_it_came(folder, path)
     if old is None and came is not None:
@@ -116,13 +116,13 @@ def plan_text(folder: CourseFolder, path: Path, new: str) -> Change:
 
 
 def missing(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for a file that is not there."""
+    """Plan the writing of a missing file."""
     note = "is new" if as_it_came(folder, path) is None else "was missing, and is there again"
     return Change(path, None, new, new, [note])
 
 
 def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for a lesson: replaced if no cell was changed, else the new one goes beside it."""
+    """Plan for a lesson: replace it if no cell was changed, else put the new one beside it."""
     old = read(path)
     if old is None:
         return missing(folder, path, new)
@@ -133,7 +133,7 @@ def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
         return Change(path, old, new, new, ["was replaced (you had changed no cell)"])
     beside = path.with_name(f"{path.stem}.new.ipynb")
     number = 1
-    while read(beside) not in (None, new.encode()):  # of an earlier update, perhaps changed
+    while read(beside) not in (None, new.encode()):  # from an earlier update
         number += 1
         beside = path.with_name(f"{path.stem}.new-{number}.ipynb")
     note = f"has changes of yours and is kept; the new one is beside it: {beside.name}"
@@ -142,7 +142,7 @@ def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
 
 
 def plan_exercises(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for an exercise file: merged by function name."""
+    """Plan the merge of an exercise file by function name."""
     old = read(path)
     if old is None:
         return missing(folder, path, new)
@@ -162,7 +162,7 @@ def plan_exercises(folder: CourseFolder, path: Path, new: str) -> Change:
 
 
 def apply(change: Change, folder: CourseFolder) -> None:
-    """Write one file, then remember its new version; in this order a killed update can go on."""
+    """Write one file, then save its new version: in this order a killed update can go on."""
     if change.text is not None:
         target, content = change.target or change.path, change.text.encode()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def apply(change: Change, folder: CourseFolder) -> None:
 
 
 def report(change: Change, folder: CourseFolder) -> None:
-    """Print what happens to a file, if anything."""
+    """Print what happens to a file, if anything does."""
     shown = change.path.relative_to(folder.root).as_posix()
     if not change.notes and change.text is not None:
         print(f"{shown}: updated")
@@ -196,12 +196,12 @@ def read(path: Path) -> bytes | None:
 
 
 def cells(notebook: bytes) -> list[tuple[str, str]] | bytes:
-    """Return the kind and text of each cell, which running does not change.
+    """Return the kind and text of each cell: running a notebook changes neither.
 
-    A file that cannot be read as a notebook is returned whole.
+    Return a file that cannot be read as a notebook unchanged.
     """
     try:
-        found = json.loads(notebook)["cells"]
-        return [(cell["cell_type"], "".join(cell["source"])) for cell in found]
+        parts = json.loads(notebook)["cells"]
+        return [(cell["cell_type"], "".join(cell["source"])) for cell in parts]
     except (ValueError, KeyError, TypeError):
         return notebook

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with Server() as server:
             watch = Watch(folder, stems, server, partial(patience, server))
-            Worker(server, "", "watch.py").close()  # so that the first save is graded quickly, too
+            Worker(server, "", "watch.py").close()  # so that even the first save is graded quickly
             print("Watching exercises/: save a file, and what you changed is graded. Ctrl-C ends.")
             print(brief(folder))
             while True:

@@ -25,8 +25,10 @@ from minigrad.nn import state as model_state
 from minigrad.nn.module import Module
 from minigrad.ops.creation import Generator, get_rng_state, set_rng_state, variable
 from minigrad.optim import saving as optimizer_state
+from minigrad.optim import scaler as scaler_state
 from minigrad.optim import schedules as schedule_state
 from minigrad.optim.optimizer import Optimizer
+from minigrad.optim.scaler import GradScaler
 from minigrad.optim.schedules import Schedule
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
@@ -48,9 +50,10 @@ def save(path, /, *, rng=True, **parts):
     Args:
         path: the file to write; its name usually ends in .safetensors.
         rng: whether to save the state of the default random generator as well.
-        parts: modules, optimizers, schedules and Generators; Variables and arrays; None, numbers,
-            strings, and lists, tuples and dicts of these. Such values load equal to what was saved:
-            a NumPy scalar as Python's number, an object of a subclass as one of the plain type.
+        parts: modules, optimizers, schedules, GradScalers and Generators; Variables and arrays;
+            None, numbers, strings, and lists, tuples and dicts of these. Such values load equal to
+            what was saved: a NumPy scalar as Python's number, an object of a subclass as one of the
+            plain type.
 
     Raises:
         ArgumentTypeError: a part has another type, or contains such a value. The error names its
@@ -104,6 +107,8 @@ def _described(name, part):
         return arrays, {"kind": "optimizer", "state": _encoded(saved, name)}
     if isinstance(part, Schedule):
         return {}, {"kind": "schedule", "state": _encoded(part.state_dict(), name)}
+    if isinstance(part, GradScaler):
+        return {}, {"kind": "scaler", "state": _encoded(part.state_dict(), name)}
     if isinstance(part, Generator):
         return {}, {"kind": "generator", "state": [part.seed, part.counter]}
     if isinstance(part, (Variable, np.ndarray)):
@@ -144,7 +149,8 @@ def _decoded(found):
 def _no_value(x, name, place):
     if not place:
         return ArgumentTypeError(
-            f"save: wanted a module, optimizer, schedule, Generator, array or value as {name}",
+            "save: wanted a module, optimizer, schedule, GradScaler, Generator, array or value as "
+            f"{name}",
             shown(x),
             f"save its numbers: {name}={{'key': value, ...}}",
         )
@@ -216,8 +222,9 @@ def load(path, /, *, strict=True, rng=True, **parts):
         strict: whether modules must have the same names as the file. False loads the names that
             match.
         rng: whether to restore the default random generator, if any part is restored.
-        parts: the modules, optimizers, schedules and Generators to restore, by the names under
-            which they were saved. State is matched by parameter name, never by position.
+        parts: the modules, optimizers, schedules, GradScalers and Generators to restore, by the
+            names under which they were saved. State is matched by parameter name, never by
+            position.
 
     Returns:
         {part: value}, with values as they were saved and arrays as Variables. A part that was not
@@ -267,11 +274,14 @@ def _continue(notes):
 
 def _prepared(name, part, state, kind, strict):
     """Checks the state of one part; returns the function that writes it."""
-    kinds = {Module: "module", Optimizer: "optimizer", Schedule: "schedule", Generator: "generator"}
+    kinds = {
+        Module: "module", Optimizer: "optimizer", Schedule: "schedule", GradScaler: "scaler",
+        Generator: "generator",
+    }  # fmt: skip
     wanted = next((kinds[k] for k in kinds if isinstance(part, k)), None)
     if wanted is None:
         raise ArgumentTypeError(
-            f"load: wanted a module, optimizer, schedule or Generator as {name}",
+            f"load: wanted a module, optimizer, schedule, GradScaler or Generator as {name}",
             f"{type(part).__name__}",
             f"leave it out: load returns the saved value under {name!r}",
         )
@@ -287,6 +297,8 @@ def _prepared(name, part, state, kind, strict):
         return write
     if wanted == "schedule":
         return schedule_state.prepared(part, state)
+    if wanted == "scaler":
+        return scaler_state.prepared(part, state)
     return lambda: vars(part).update(seed=state[0], counter=state[1])
 
 

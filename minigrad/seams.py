@@ -43,7 +43,7 @@ class Effects:
     def own(self, made):
         """A module or a manager has been made."""
 
-    def refuse(self, wanted, fix):
+    def refuse(self, wanted, fix, got=None):
         """An action is about to happen that a program could not repeat."""
 
     def made_on(self, device):
@@ -65,6 +65,9 @@ class Effects:
     def function_backward(self, plan, dys, saved):
         """Returns the gradients of a custom Function. plan: its FunctionPlan."""
         return plan.called(dys, saved)
+
+    def at_end(self, function):
+        """A function is to be called when the step has been traced; it may refuse the step."""
 
     def paused(self):
         """Returns a context manager: operations inside run eagerly even while a step is traced."""

@@ -120,6 +120,7 @@ PARAMETERS = {
             "drop_last",
             "mode",
             "is_sample",
+            "enabled",
         ],
         ("flag", lambda: False),
     ),
@@ -153,6 +154,7 @@ PARAMETERS = {
             "every",
             "steps",
             "patience",
+            "growth_interval",
         ],
         ("int", lambda: 4),
     ),
@@ -180,9 +182,13 @@ PARAMETERS = {
             "rtol",
             "atol",
             "step",
+            "init_scale",
+            "backoff_factor",
+            "new_scale",
         ],
         ("number", lambda: 0.5),
     ),
+    "growth_factor": ("number", lambda: 2.0),
     "betas": ("list", lambda: (0.9, 0.99)),
     "f": ("function", lambda: cube),
     **dict.fromkeys(["hook", "function", "backward"], ("function", lambda: lambda g: g)),
@@ -452,6 +458,10 @@ SPECIAL |= {
     "Plateau.rate": None,
     "Plateau.step": {"value": ("number", lambda: 1.0)},
     "Plateau.load_state_dict": {"saved": ("dict", lambda: plateau().state_dict())},
+    "GradScaler.scale": {"loss": ("object", x34)},
+    "GradScaler.unscale_": {"optimizer": ("object", lambda: adam_with_gradient())},
+    "GradScaler.step": {"optimizer": ("object", lambda: adam_with_gradient())},
+    "GradScaler.load_state_dict": {"saved": ("dict", lambda: scaler().state_dict())},
     "data.batches": {"arrays": ("object", lambda: np.zeros((4, 2)))},
     "data.stratified_split": {
         "inputs": ("object", lambda: np.zeros((4, 2))),
@@ -561,6 +571,19 @@ TAKEN = {  # which wrong values these are
 
 def adam():
     return optim.Adam([nn.Parameter([1.0])])
+
+
+def adam_with_gradient():
+    w = nn.Parameter([1.0])
+    w.grad = mg.variable([1.0])
+    return optim.Adam([w])
+
+
+def scaler():
+    made, w = optim.GradScaler(), nn.Parameter([1.0])
+    made.scale(w.sum()).backward()
+    made.unscale_(optim.SGD([w]))
+    return made
 
 
 def decay():

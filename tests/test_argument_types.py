@@ -24,6 +24,7 @@ OBJECTS = {
     "Optimizer": (optim.Optimizer, kinds.adam),
     "Schedule": (optim.Schedule, kinds.decay),
     "Plateau": (optim.ReduceOnPlateau, kinds.plateau),
+    "GradScaler": (optim.GradScaler, kinds.scaler),
     "GradManager": (mg.GradManager, mg.GradManager),
     "Generator": (mg.Generator, mg.Generator),
 }

@@ -591,6 +591,35 @@ def test_item_28_clipping_is_global_or_per_parameter_and_refuses_non_finite_norm
     np.testing.assert_allclose(a.grad.tolist(), [1.0, 0.0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_item_28_scaled_gradients_are_unscaled_before_clipping_or_the_step_is_left_out(is_compiled):
+    model, scaler = One((3.0, -4.0)), mg.optim.GradScaler()
+    optimizer = mg.optim.Adam(model, learning_rate=0.1)
+
+    def step(factor):
+        scaler.scale((model.w * factor).sum()).backward()
+        scaler.unscale_(optimizer)
+        mg.optim.clip_grad_norm_(model, 1.0, error_if_nonfinite=False)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+    def bits():
+        state = optimizer.state[model.w.id]
+        return [v.numpy().tobytes() for v in (model.w, *state.values())]
+
+    step = mg.compile(step) if is_compiled else step
+    step(mg.variable([1.0, 2.0]))
+    before = bits()
+    step(mg.variable([1.0, np.inf]))
+    assert bits() == before
+    step(mg.variable([1.0, 2.0]))
+    assert bits() != before
+    scaler.scale((model.w * model.w).sum()).backward()
+    with pytest.raises(errors.StateError, match="unscaled"):
+        mg.optim.clip_grad_norm_(model, 1.0)
+
+
 def test_item_29_clipping_parameters_keeps_ids_and_moments_bit_for_bit():
     model = One((3.0, -4.0))
     optimizer = mg.optim.Adam(model, learning_rate=0.1)

@@ -9,6 +9,7 @@ from minigrad.optim.clipping import (
 )
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.rules import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
+from minigrad.optim.scaler import GradScaler
 from minigrad.optim.schedules import (
     Constant,
     CosineDecay,
@@ -25,7 +26,7 @@ from minigrad.optim.schedules import (
 )
 
 __all__ = [
-    "SGD", "Adagrad", "Adam", "AdamW", "Constant", "CosineDecay", "ExponentialDecay",
+    "SGD", "Adagrad", "Adam", "AdamW", "Constant", "CosineDecay", "ExponentialDecay", "GradScaler",
     "LambdaSchedule", "LinearWarmup", "Lion", "Optimizer", "RMSprop", "ReduceOnPlateau", "Schedule",
     "Sequence", "StepDecay", "WarmupCosine", "clip_grad_norm_", "clip_grad_norm_per_param_",
     "clip_grad_value_", "clip_params_", "cosine", "warmup_cosine",

@@ -15,7 +15,7 @@ from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, float64
 from minigrad.devices.backend import default_device, device_named, device_of, values
 from minigrad.devices.loader import source_kernel
-from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
+from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError, StateError
 from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
@@ -52,7 +52,8 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
 
     Raises:
         NonFiniteError: the norm is not finite. The error names the parameters; no gradient was
-            changed.
+            changed. With a GradScaler pass error_if_nonfinite=False: it leaves such a step out.
+        StateError: a gradient is still scaled: GradScaler.unscale_ comes first.
 
     >>> import minigrad as mg
     >>> p = mg.nn.Parameter([0.0, 0.0])
@@ -66,12 +67,12 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
         return _by_hook(found, max_norm, seams.clip_grad_norm_)
     if seams.effects.is_tracing and found:
         return run_as(name, _traced, name, found, max_norm, strict, True)
-    norms = _norms([g for _, g in found])
+    norms = norms_of([g for _, g in found])
     total = _together(norms)
     if not math.isfinite(total) and strict:
         _raise_nonfinite(name, found, norms)
     if not total <= max_norm:
-        _scale(found, [max_norm / total] * len(found))
+        scale_gradients(found, [max_norm / total] * len(found))
     return total
 
 
@@ -91,11 +92,11 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
     found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
     if seams.effects.is_tracing and found:
         return run_as(name, _traced, name, found, max_norm, strict, False)
-    norms = _norms([g for _, g in found])
+    norms = norms_of([g for _, g in found])
     if strict and not all(map(math.isfinite, norms)):
         _raise_nonfinite(name, found, norms)
     above = [k for k, norm in enumerate(norms) if not norm <= max_norm]
-    _scale([found[k] for k in above], [max_norm / norms[k] for k in above])
+    scale_gradients([found[k] for k in above], [max_norm / norms[k] for k in above])
     return norms
 
 
@@ -106,7 +107,7 @@ def clip_grad_value_(parameters, max_value):
         parameters: a Module, a Parameter or several; those without a gradient are ignored.
         max_value: a number of at least 0.
     """
-    found = _with_gradients("clip_grad_value_", parameters)
+    found = _unscaled("clip_grad_value_", parameters)
     max_value = number("clip_grad_value_", "max_value", max_value, 0.0, None)
     _cut([g for _, g in found], -max_value, max_value)
 
@@ -156,7 +157,7 @@ def _listed(name, parameters):
     return found
 
 
-def _with_gradients(name, parameters):
+def with_gradients(name, parameters):
     """Returns (parameter, gradient) of each parameter with a gradient, which is contiguous."""
     found = {}
     for p in _listed(name, parameters):
@@ -164,14 +165,29 @@ def _with_gradients(name, parameters):
         g = p._grad
         if g is not None:
             if type(g.array) is not Array and not g.array.is_contiguous:
+                scaler = g.scaled_by
                 g = p._grad = Variable(device_of(g.array).contiguous(g.array))
+                g.scaled_by = scaler
             found[p] = g
     return list(found.items())
 
 
+def _unscaled(name, parameters):
+    """Returns what `with_gradients` does; raises if a GradScaler has yet to unscale a gradient."""
+    found = with_gradients(name, parameters)
+    scaled = [p for p, g in found if g.scaled_by is not None]
+    if scaled:
+        raise StateError(
+            f"{name}: wanted unscaled gradients",
+            f"those of {called(scaled)} are gradients of a loss that a GradScaler has scaled",
+            "call scaler.unscale_(optimizer) before: a scaled norm is far too large",
+        )
+    return found
+
+
 def _checked(name, parameters, max_norm, error_if_nonfinite):
     """Checks arguments; returns (parameters with gradients, max_norm, error_if_nonfinite)."""
-    found = _with_gradients(name, parameters)
+    found = _unscaled(name, parameters)
     max_norm = number(name, "max_norm", max_norm, 0.0, None)
     return found, max_norm, flag(name, "error_if_nonfinite", error_if_nonfinite)
 
@@ -209,7 +225,7 @@ def _call(which, gradients, numbers):
             device.scale(arrays, [numbers[k] for k in ks])
 
 
-def _norms(gradients):
+def norms_of(gradients):
     """Returns each gradient's Euclidean norm, computed in float64 on the CPU, else in its dtype."""
     sums = [0.0] * len(gradients)
     _call("squares", gradients, sums)
@@ -231,7 +247,8 @@ def _together(norms):
 
 
 @uninterrupted
-def _scale(found, factors):
+def scale_gradients(found, factors):
+    """Multiplies each gradient by its factor, in place. found: (parameter, gradient)."""
     place = user_place()
     for _, g in found:
         a = g.array
@@ -245,12 +262,13 @@ def _scale(found, factors):
 
 def _raise_nonfinite(name, found, norms):
     pairs = zip(found, norms, strict=True)
-    wrong = [_called(p) for (p, _), norm in pairs if not math.isfinite(norm)]
-    raise _nonfinite(name, ", ".join(wrong) or "several, together")
+    wrong = [p for (p, _), norm in pairs if not math.isfinite(norm)]
+    raise _nonfinite(name, called(wrong) or "several, together")
 
 
-def _called(parameter):
-    return f"'{parameter.name or parameter.describe()}'"
+def called(parameters):
+    """Returns the names of parameters, for a message."""
+    return ", ".join(f"'{p.name or p.describe()}'" for p in parameters)
 
 
 def _nonfinite(name, whose, where=None):
@@ -323,24 +341,25 @@ def _traced(name, found, max_norm, error_if_nonfinite, together):
     sums = [_squares(device, g.array) for _, g in found]
     if error_if_nonfinite:
         for (p, _), x in zip(found, sums, strict=True):
-            error = functools.partial(_nonfinite, name, _called(p), line)
+            error = functools.partial(_nonfinite, name, called([p]), line)
             seams.effects.check_finite(x, error)
     if together:
-        norms = [_apply(device, ROOT, _total(device, sums))] * len(found)
+        norms = [apply_formula(device, ROOT, total_of(device, sums))] * len(found)
     else:
-        norms = [_apply(device, ROOT, x) for x in sums]
+        norms = [apply_formula(device, ROOT, x) for x in sums]
     factors = {}
     for (_, g), norm in zip(found, norms, strict=True):
         key = id(norm), g.dtype
         if key not in factors:
-            factor = _apply(device, FACTOR, norm, float(max_norm))
+            factor = apply_formula(device, FACTOR, norm, float(max_norm))
             factors[key] = device.convert(factor, g.dtype) if g.dtype is not float64 else factor
         device.prepare_write(g.array, place)
         device.elementwise(SCALED, (g.array, factors[key]), (g.array,))
     return TracedNumber(norms[0]) if together else list(map(TracedNumber, norms))
 
 
-def _apply(device, program, *inputs):
+def apply_formula(device, program, *inputs):
+    """Records a formula of numbers and float64 Arrays of shape (); returns such an Array."""
     out = device.empty((), float64)
     device.elementwise(program, inputs, (out,))
     return out
@@ -352,8 +371,9 @@ def _squares(device, x):
     return out
 
 
-def _total(device, sums):
+def total_of(device, sums):
+    """Records the sum of float64 Arrays of shape ()."""
     while len(sums) > 1:
         parts = [sums[k : k + MOST] for k in range(0, len(sums), MOST)]
-        sums = [_apply(device, _sum_of(len(part)), *part) for part in parts]
+        sums = [apply_formula(device, _sum_of(len(part)), *part) for part in parts]
     return sums[0]

@@ -1,20 +1,41 @@
 """Records optimizer steps as formulas while a program is traced.
 
 The program reads the learning rate from the group's array at each run. The other hyperparameters
-are constants of the program.
+are constants of the program. A step that a GradScaler may leave out computes the new values, and
+keeps the old ones if the gradients are not finite: only a run knows that.
 """
+
+import functools
 
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import default_device
+from minigrad.formulas.expression import Program, equal, symbol, where
 from minigrad.formulas.update import RATE, STEPS, flat
 from minigrad.seams import seams
 
 
-class _TracedNumbers:
-    """Computes the numbers of a group's update when needed: floats, or Arrays of shape ()."""
+@functools.cache
+def _unless_skipped(program, kept):
+    """Returns a Program with one more input, `skip`: its first outputs are the inputs `kept` then.
 
-    def __init__(self, device, group):
+    kept: the names of inputs, one for each of the first outputs. A skip of 0 is none.
+    """
+    is_made = equal(symbol("skip"), 0.0)
+    chosen = [
+        where(is_made, new, symbol(old)) for new, old in zip(program.outputs, kept, strict=False)
+    ]
+    return Program([*program.inputs, "skip"], [*chosen, *program.outputs[len(kept) :]])
+
+
+class _TracedNumbers:
+    """Computes the numbers of a group's update when needed: floats, or Arrays of shape ().
+
+    skip: an Array () that is not 0 if the step is left out, or None.
+    """
+
+    def __init__(self, device, group, skip):
         self.device, self.update, self.found = device, group.update(), {}
+        self.skip, self._skips = skip, {}
         self.values = flat(group.fixed())
         self.rate = group.learning_rate_array.array
         self.given = {**self.values, RATE: self.rate}
@@ -29,10 +50,19 @@ class _TracedNumbers:
             made = [device.empty((), float64) for _ in update.of_steps]
             given = {**self.given, STEPS: steps}
             inputs = [given[name] for name in program.inputs]
+            program, inputs = self.unless_skipped(program, (STEPS,), inputs, float64)
             device.elementwise(program, inputs, (steps, *made))
             found = {k: cast(device, x, dtype) for k, x in zip(update.of_steps, made, strict=True)}
         every = range(len(update.numbers))
         return [found[k] if k in found else self._number(k, dtype) for k in every]
+
+    def unless_skipped(self, program, kept, inputs, dtype):
+        """Returns a program and its inputs, so that a step that is left out keeps `kept`."""
+        if self.skip is None:
+            return program, inputs
+        if dtype not in self._skips:
+            self._skips[dtype] = cast(self.device, self.skip, dtype)
+        return _unless_skipped(program, kept), (*inputs, self._skips[dtype])
 
     def _number(self, k, dtype):
         program = self.update.of_rate.get(k)
@@ -61,7 +91,7 @@ def update(optimizer, place):
     """
     device, trace = default_device(), seams.effects
     for group in optimizer.groups:
-        numbers = _TracedNumbers(device, group)
+        numbers = _TracedNumbers(device, group, optimizer._skip)
         rule = numbers.update
         trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:
@@ -77,7 +107,9 @@ def update(optimizer, place):
             device.prepare_write(p.array, place)
             if state is not None:
                 device.prepare_write(state.block)
-            device.elementwise(rule.program, inputs, (p.array, *slots))
+            kept = "p", *(f"s{k}" for k in range(len(slots)))
+            program, inputs = numbers.unless_skipped(rule.program, kept, inputs, p.dtype)
+            device.elementwise(program, inputs, (p.array, *slots))
 
 
 def _name(trace, optimizer, p, state):

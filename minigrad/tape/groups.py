@@ -91,6 +91,8 @@ class ParameterGroup:
         """Stores a gradient Array, or adds it to the existing gradient."""
         view, grad = self.slices[parameter.group[1]]
         device = device_of(view)
+        if parameter._grad is None:
+            grad.scaled_by = None  # the mark of an earlier gradient
         if parameter._grad is not None:
             device.prepare_write(view)
             device.elementwise(ADD, (parameter._grad.array, gradient), (view,))

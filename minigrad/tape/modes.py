@@ -31,6 +31,7 @@ class State(threading.local):
     op_observers: tuple[Any, ...] = ()
     asked: Any = None  # collects (op, arguments, attributes, result) of operations
     backward_pass: Any = None  # the running backward pass
+    scaled_by: Any = None  # the GradScaler that scaled a loss of the last backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
     saving_copies = 0  # number of open blocks of memory.copy_on_saved_write

@@ -46,6 +46,7 @@ class Variable(Flows):
         "name",
         "node",
         "post_hooks",
+        "scaled_by",
     )
     __hash__ = object.__hash__
 
@@ -62,7 +63,7 @@ class Variable(Flows):
 
     def __getattr__(self, attribute: str) -> Any:
         # an op does not set attributes that start as None, which saves stores
-        if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
+        if attribute in ("_grad", "group", "hooks", "name", "post_hooks", "scaled_by"):
             return None
         hint = None
         if attribute in FUNCTIONS:

@@ -288,6 +288,25 @@ def clipping():
 
 
 @scenario
+def scaling():
+    def prepare(w):
+        w.optimizer, w.scaler = optim.Adam(w.model, 0.1), optim.GradScaler(4.0, growth_interval=1)
+        w.scaler.scale(_loss(w)).backward()
+
+    def look(w):
+        now = w.scaler._iteration
+        done = now.is_begun, list(now.found.values()), len(now.stepped)
+        return [grads(w), values(*w.model.parameters()), w.scaler.state_dict(), done]
+
+    stages = [
+        lambda w: w.scaler.unscale_(w.optimizer),
+        lambda w: w.scaler.step(w.optimizer),
+        lambda w: w.scaler.update(),
+    ]
+    return _trained(prepare), stages, look
+
+
+@scenario
 def plateau():
     def prepare(w):
         w.optimizer = optim.SGD(w.model, 0.5)

@@ -157,6 +157,8 @@ def _run(trace, function, args, kwargs, variables):
     if state.spans != spans:
         raise span_error()
     trace.check_copies()
+    for function in trace.endings:
+        function()
     results = _Results(trace, variables)
     structure = mapped(out, results.output, without_numbers)
     name = getattr(function, "__qualname__", type(function).__name__)

@@ -48,6 +48,7 @@ class StepEffects(Effects):
         self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
         self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
         self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
+        self.endings = []  # functions that are called when the step has been traced
         self.random_count = 0
         self.callbacks, self.contexts, self.notes = 0, Contexts(), notes or Notes()
 
@@ -102,6 +103,9 @@ class StepEffects(Effects):
     def later(self, action, arrays):
         """Defer host work that writes to Arrays: it is done around each run, not now."""
         self.actions.append((action, arrays, len(self.instructions), user_place()))
+
+    def at_end(self, function):
+        self.endings.append(function)
 
     def stand_in(self, array, base):
         """Note that an Array, picked at an index known only at run time, stands for a view."""

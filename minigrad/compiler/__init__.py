@@ -1,1 +1,1 @@
-"""Whole steps as one program: traced, optimised, planned, generated as Numba code."""
+"""Compiles whole steps to one program: traced, optimised, planned, generated as Numba code."""

@@ -34,7 +34,7 @@ from minigrad.tape.writes import writes
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
-MOST_MET = 8  # sets of argument objects that are remembered
+MOST_MET = 8  # how many sets of argument objects are remembered
 
 _alive = weakref.WeakSet()
 
@@ -118,7 +118,7 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
 
 
 class Inside:
-    """Whether a thread is inside a call; that thread holds the lock."""
+    """Knows whether a thread is inside a call; that thread holds the lock."""
 
     __slots__ = ("is_busy",)
 
@@ -184,7 +184,7 @@ class Compiled(Inspection):
         ready()
         with self._lock:
             inside = self._inside
-            if inside.is_busy:  # called by itself, or by a finalizer
+            if inside.is_busy:  # the call comes from inside the step, or from a finalizer
                 return self._as_usual(args, kwargs)
             inside.is_busy = True
             try:
@@ -200,7 +200,7 @@ class Compiled(Inspection):
 
     @interruptible
     def _as_usual(self, args, kwargs):
-        """Run the function eagerly; spend donated values, as a program does."""
+        """Run the function eagerly; spend donated values as a program does."""
         if seams.effects.is_tracing:
             return self.function(*args, **kwargs)
         if not self.donate:
@@ -259,13 +259,13 @@ class Compiled(Inspection):
                 trace = self._trace_numbers(args, kwargs, described, is_first)
             except Unfit as error:
                 self._leave_eager(described, error.why)
-            except Unlearned:  # this call, run eagerly, notes it
+            except Unlearned:  # this eager call will learn it
                 pass
             except Exception:
                 if not is_first:
                     raise
-        # if the first trace fails, the eager run raises the usual error, or makes what the function
-        # makes only once, such as a mask or state, so that the next trace finds it
+        # if the first trace fails, the eager run raises the usual error, or creates what the
+        # function creates only once, such as a mask or state, for the next trace to find
         answer = MISS if trace is None else trace.first_run(args, kwargs)
         if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
             answer = self._as_usual(args, kwargs)
@@ -274,7 +274,7 @@ class Compiled(Inspection):
         return answer
 
     def _lost_some(self):
-        """Return whether objects that the step was called with have died.
+        """Return whether objects that earlier calls passed to the step have died.
 
         If so, new objects may not outlive their call either, and a program for them is useless.
         """

@@ -1,4 +1,4 @@
-"""Errors of failed checks, which say what had been written by then; warnings."""
+"""Makes the errors of failed checks, which say what had been written by then, and warnings."""
 
 import inspect
 import warnings
@@ -7,20 +7,20 @@ from minigrad.compiler.program.labels import ValueNames
 from minigrad.errors import RetraceWarning
 from minigrad.tape.node import user_place
 
-MOST_LEAVES = 3  # that a message names
+MOST_LEAVES = 3  # the most that a message names
 GRADIENTS = "all other arrays and gradients, the random numbers"
 ALL = "all other arrays, every .grad, the random numbers"
 
 
 class Failure:
-    """The state after a failed check. Restores the versions of memory that was not written.
+    """Describes the state after a failed check; restores versions of memory that was not written.
 
     Args:
         trace: the `Traced` whose program failed.
         status: the number of the check, from 1.
         storages: the Storages of the arguments.
 
-    updated: what had been written, in words. kept: what had not.
+    updated: what had been written, in words; kept: what had not.
     """
 
     def __init__(self, trace, status, storages):
@@ -54,7 +54,7 @@ class Failure:
             if value in values:
                 continue
             storage = storages[value.index] if value.kind == "argument" else value.storage
-            if storage is None:  # a gradient that is found through its leaf
+            if storage is None:  # a gradient that the program reaches through its leaf
                 leaf = self._leaves[value][0].leaf
                 storage = leaf._grad.array if leaf is not None else None
             if storage is not None:
@@ -107,7 +107,7 @@ def after_failure(as_usual, trace, status, args, kwargs, storages):
 
 
 def _raised(check, failure):
-    """Return what a custom Function raised, with a note of what the step had done by then."""
+    """Return a custom Function's error, with a note of what the step had done by then."""
     error = check.attributes["error"]()
     check.attributes["call"].raised = None  # it holds frames
     updated = "; ".join(failure.updated) or "nothing"
@@ -117,7 +117,7 @@ def _raised(check, failure):
 
 
 def warn(text):
-    """Issue a RetraceWarning at the user's line, if there is a text."""
+    """Issue a RetraceWarning at the user's line, unless the text is empty."""
     if not text:
         return
     frame, n = inspect.currentframe(), 1

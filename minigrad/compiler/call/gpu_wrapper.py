@@ -1,4 +1,4 @@
-"""The Python code around a GPU program.
+"""Generates the Python code around a GPU program.
 
 Guards and effects match the CPU wrapper's; only memory differs. The program copies arguments,
 gradients reached through their leaf and host numbers into memory of its own, and copies its results
@@ -60,7 +60,7 @@ class GpuWrapper(Wrapper):
         add(f"targets = [{', '.join(targets)}]")
 
     def _rebind(self):
-        """Also compile and record the launches, which takes long and can be interrupted.
+        """Rebind, and compile and record the launches, which takes long and can be interrupted.
 
         Return the count of `moves`.
         """

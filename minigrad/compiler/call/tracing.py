@@ -1,4 +1,4 @@
-"""One trace of a compiled function: its arguments, its Capture, its program."""
+"""Holds one trace of a compiled function: its arguments, its Capture, its program."""
 
 import functools
 import time
@@ -26,7 +26,7 @@ from minigrad.tape.modes import state
 
 
 class FirstAnswer(NamedTuple):
-    """What the program of a first call returns if the function keeps values outside."""
+    """The result of a first call's program if the function keeps values outside."""
 
     result: Any
     kept: list
@@ -67,11 +67,11 @@ class Traced:
 
     @property
     def is_alive(self):
-        """Whether the objects that it was traced for are alive."""
+        """Return whether the objects that it was traced for are alive."""
         return all(i.reference() is not None for i in self.identities)
 
     def is_for(self, other):
-        """Return whether it answers the same calls as another trace with the same program."""
+        """Return whether it serves the same calls as another trace with the same program."""
         return self.key == other.key and all(
             a.storage is b.storage
             for a, b in zip(self.groups, other.groups, strict=True)
@@ -101,7 +101,7 @@ class Traced:
         """Create the wrapper. is_checked: whether to compare every call; failed: see Wrapper."""
         wrapper = _wrapped(self, failed)
         self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
-        for member in self.members:  # the arguments of the traced call are not kept
+        for member in self.members:  # drop the arguments of the traced call
             member.forget()
         for group in self.groups:
             group.forget()
@@ -125,7 +125,7 @@ class Traced:
         self.capture.structure = FirstAnswer(self.capture.structure, outputs)
 
     def first_run(self, args, kwargs):
-        """Do as `run`, and give memory to values that are kept outside."""
+        """Call `run`, and give memory to values that are kept outside."""
         answer = self.run(args, kwargs)
         if type(answer) is not FirstAnswer:
             return answer

@@ -1,8 +1,8 @@
-"""The Python code around a plan, generated for one trace: guards, addresses, effects.
+"""Generates the Python code around a plan, for one trace: guards, addresses, effects.
 
 Every call of a compiled step runs this code, so it neither loops over nor looks up what is known
-at trace time. `run(args, kwargs)` returns MISS if a guard fails (and has done nothing), RECHECK if
-it is time to retrace and compare, or the result of the step.
+at trace time. `run(args, kwargs)` returns MISS if a guard fails (nothing has been done then),
+RECHECK if it is time to retrace and compare, or else the step's result.
 
 The effects of a step (`.grad`, the generator, versions) are atomic: all or none happen, even if
 Ctrl-C arrives while the machine code runs. Its status is appended to a list in C, with no bytecode
@@ -201,7 +201,7 @@ class Wrapper:
         return f"def run(args, kwargs):\n{body}"
 
     def _modes(self):
-        if self.b.modes is None:  # a pullback: it depends on no mode
+        if self.b.modes is None:  # a pullback depends on no mode
             return
         path, is_inference, recording = self.b.modes
         if path == SLOW:
@@ -403,13 +403,13 @@ class Wrapper:
 
     @functools.cached_property
     def reusable(self):
-        """{result: GradEffect} of gradients that replace an old one the program does not read."""
+        """Return {result: GradEffect} of gradients that replace one the program does not read."""
         outputs = [o.index for o in outputs_of(self.capture.structure) if o.kind == "result"]
         outputs += [
             e.after.index for e in self.capture.grads if e.after and e.after.kind == "result"
         ]
         if self.capture.link is not None:
-            outputs += self.capture.link.results  # they must not change before backward
+            outputs += self.capture.link.results  # kept until backward, so they must not change
         return {
             e.after.index: e
             for e in self.capture.grads
@@ -423,7 +423,7 @@ class Wrapper:
 
     @functools.cached_property
     def spoilt(self):
-        """{check: {result written before it: whether the user's program writes it afterwards}}.
+        """Return {check: {result written before it: whether the user's program writes it later}}.
 
         If it does, the old gradient must survive a failed check: do not overwrite it.
         """
@@ -447,7 +447,7 @@ class Wrapper:
     # -- effects --------------------------------------------------------------------------------
 
     def _effects(self):
-        """Return the lines that apply the effects of a step that ran to completion."""
+        """Return the lines that apply the effects of a completed step."""
         lines = self._donations()
         if self.capture.random_count:
             lines.append(f"generator.counter += {self.capture.random_count}")

@@ -1,1 +1,1 @@
-"""The plan of a program on the CPU: one function of machine code for the whole step."""
+"""Plans a program on the CPU: one function of machine code for the whole step."""

@@ -1,4 +1,4 @@
-"""Recording -> Plan: passes, fusion, memory, text, machine code."""
+"""Turns a Recording into a Plan: passes, fusion, memory, text, machine code."""
 
 import functools
 import time
@@ -43,7 +43,7 @@ class Plan(PlanBase):
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
         n_threads = pool.count if n_threads is None and has_blas else n_threads or 1
         if any(i.op == "callback" for i in recording.instructions):
-            n_threads = 1  # Python between the kernels
+            n_threads = 1  # Python runs between the kernels
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         results = {r.value: k for k, r in enumerate(self.results)}
         self.arena = Arena(lives_of(self.regions, results))
@@ -67,7 +67,7 @@ class Plan(PlanBase):
 
     @property
     def from_cache(self):
-        """Whether machine code came from the disk cache."""
+        """Return whether machine code came from the disk cache."""
         return bool(self.module.step.stats.cache_hits)
 
 

@@ -1,4 +1,4 @@
-"""Calls as statements of a step's source, with holes for their arguments."""
+"""Writes calls as statements of a step's source, with holes for their arguments."""
 
 from typing import NamedTuple
 
@@ -130,7 +130,7 @@ class Writer:
         return self._add_columns(call, sums, self.address(out.value, out.offset), 1, out.size, 1)
 
     def _add_columns(self, call, sums, out, stride, n, count):
-        """Return the Invocation of: out[j * stride] = the sum of column j over all threads.
+        """Return the Invocation that sets out[j * stride] to the sum of column j over all threads.
 
         sums: (byte offset of a thread's sums in its scratch, their dtype).
         """

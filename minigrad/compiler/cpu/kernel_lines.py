@@ -1,4 +1,4 @@
-"""Generates the kernel of a fused loop: the form of its loops, its accumulators, its lines."""
+"""Generates the kernel of a fused loop: its loop form, its accumulators, its lines."""
 
 from minigrad.array.layout import size_of
 from minigrad.formulas.kinds import OWN
@@ -23,7 +23,7 @@ ALL = ("all", "total")  # modes that reduce to one number: over all elements, ov
 
 
 class Body(Loops):
-    """One kernel: the constructor decides its form, `emit` writes its lines.
+    """One kernel. The constructor chooses its form; `emit` writes its lines.
 
     There are three forms. `flat` loops over single elements, and may reduce them to one number.
     `tile` sums columns, some columns at a time over all rows, without row reductions. `rows` works
@@ -50,7 +50,7 @@ class Body(Loops):
     # -- decisions -----------------------------------------------------------------------------
 
     def how_kind(self, k):
-        """Return (how, kind to compute it in) of a reduced output."""
+        """Return how a reduced output is reduced, and the kind to compute it in."""
         o, e = self.outputs[k], self.formulas[k]
         return o.how, self.kind(o.how, e)
 
@@ -127,13 +127,13 @@ class Body(Loops):
 
     @property
     def row_block(self):
-        """The number of rows that one accumulator adds. Narrow rows have a vector of these."""
+        """Return how many rows one accumulator adds; narrow rows have a vector of accumulators."""
         is_narrow = self.n_columns < NARROW and len(self.nest.rows) == 1
         return DENSE if is_narrow and not self.depth else BLOCK
 
     @property
     def tile(self):
-        """The number of columns of a tile."""
+        """Return the number of columns in a tile."""
         if not self.is_cut:
             return TILE
         return max(16, min(TILE, -(-self.n_columns // 32) * 16))
@@ -153,7 +153,7 @@ class Body(Loops):
 
     @property
     def cuts_columns(self):
-        """Whether the range [b, e) is a range of columns."""
+        """Return whether the range [b, e) is a range of columns."""
         return self.form == "flat" and not self.nest.rows and len(self.nest.columns) == 1
 
     # -- lines ---------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Body(Loops):
         return " + ".join(parts)
 
     def name_sizes(self, numbers):
-        """Make the loops. Their ends are literals or arguments; the split axis runs over [b, e)."""
+        """Create the loops. Ends are literals or arguments; the split axis runs over [b, e)."""
         self.row_loops, self._columns = (
             [
                 (i, "b", "e") if d == 0 and is_cut else (i, "0", numbers.size(f"n_{i}", n))

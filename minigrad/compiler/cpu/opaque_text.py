@@ -1,4 +1,4 @@
-"""Calls of hand-written kernels: their arguments, and the range that threads may split."""
+"""Writes calls of hand-written kernels: their arguments, and the range that threads may split."""
 
 from typing import Any, NamedTuple
 

@@ -1,7 +1,7 @@
-"""A step that goes through Python: runs of the generated code, with Python work in between.
+"""Runs a step that needs Python: stretches of the generated code, with Python in between.
 
-Python computes products if no BLAS symbol is found, and calls custom Functions that need numbers.
-The kernels between two of these are one run of the code, over its part of the list.
+Python computes products if there is no BLAS symbol, and calls custom Functions that need numbers.
+The kernels between two of these are one run of the generated code over part of the list.
 """
 
 import ctypes
@@ -72,7 +72,7 @@ class _Callback:
         inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
         try:
             self.call.run(inputs, outputs)
-        except BaseException as error:  # Ctrl-C too: the caller of the step raises it
+        except BaseException as error:  # even Ctrl-C: the step's caller raises it
             self.call.raised = error
             return self.number
         return 0

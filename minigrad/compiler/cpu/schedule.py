@@ -1,4 +1,4 @@
-"""The schedule of a step: regions of calls that threads may run concurrently.
+"""Schedules a step: regions of calls that threads may run concurrently.
 
 Threads meet at a barrier between two regions. Within a region, big calls are split into one range
 per thread, and each small call goes to the thread with the least work.
@@ -15,7 +15,7 @@ from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
 
 WORTH = 4000  # minimum nanoseconds on one core for a call to be split
-FLOPS = 80  # per nanosecond on one core, roughly: products
+FLOPS = 80  # per nanosecond on one core, roughly, for products
 WINDOW_FLOPS = 40  # the same for convolutions without unfolding
 SHARED = 300_000  # minimum nanoseconds of a step to wake threads, which takes 50,000 or more
 

@@ -1,4 +1,4 @@
-"""The source of a whole step: each kernel once, and one function that calls them in order.
+"""Writes the source of a whole step: each kernel once, and a function that calls them in order.
 
 `step(thread, T, table_at, ...)` runs part `thread` of T, or all T parts if it is -1: the results
 are the same. The table holds addresses, in the order of `slots`. The function returns 0, or the

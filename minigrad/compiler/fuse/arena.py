@@ -1,11 +1,11 @@
-"""The arena: one piece of memory for all temporaries of a step.
+"""Lays out the arena: one piece of memory for all temporaries of a step.
 
 A temporary lives from the region that first writes it to the last that reads it. Temporaries that
 live at the same time must not overlap. In order of decreasing size, each gets the lowest offset
 that is free during its life (greedy by size, Pisarchyk and Lee 2020).
 """
 
-ALIGN = 64  # bytes: a cache line, and a vector
+ALIGN = 64  # bytes: a cache line, and one vector
 
 
 class Arena:

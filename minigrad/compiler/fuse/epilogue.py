@@ -1,15 +1,15 @@
-"""Epilogues: formulas on the rows of a matrix product, computed while the rows are in cache.
+"""Attaches epilogues: formulas on a matrix product's rows, computed while these are in cache.
 
-Bias and activation after a linear layer, the norm after a residual, the update after the gradient
-of a weight: each thread multiplies a block of rows and immediately runs the formulas on it, with no
-barrier in between.
+Examples are bias and activation after a linear layer, the norm after a residual, and the update
+after a weight's gradient. Each thread multiplies a block of rows and immediately runs the formulas
+on it, with no barrier in between.
 """
 
 from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.program.domain import rows_of, spread
 from minigrad.compiler.program.items import MatMul, conflict, touch
 
-WORTH = 1 << 14  # minimum elements of a product for blocks to pay
+WORTH = 1 << 14  # minimum elements of a product for blocks to pay off
 FEWEST = 64  # rows of a product or block
 REACH = 8  # how many items a Loop may move up
 BLOCK = 1 << 18  # elements of a block, roughly: smaller ones cost BLAS more than the cache saves

@@ -1,4 +1,4 @@
-"""A Loop: pieces fused over one domain, where each value is computed once.
+"""Fuses pieces into a Loop over one domain, which computes each value once.
 
 A value that one piece stores and another reads at the same element stays in a register. A Loop
 accepts a piece if every value the piece reads was stored for the same element or can be loaded, and
@@ -43,12 +43,12 @@ class Loop:
 
     @property
     def reads(self):
-        """Refs over the domain to the loaded places."""
+        """Return Refs over the domain to the loaded places."""
         return [Ref(v, self.dims, s, o) for v, o, s in self.loads]
 
     @property
     def writes(self):
-        """Refs over the domain to the written places."""
+        """Return Refs over the domain to the written places."""
         return [Ref(o.value, self.dims, o.strides, o.offset) for o in self.outputs]
 
     @property
@@ -66,7 +66,7 @@ class Loop:
             self.loads = self.used_loads()
 
     def simplify(self):
-        """Apply the identities, which one instruction alone did not show."""
+        """Apply the identities that hold only across several instructions."""
         rewrite = Rewrite(self.kinds)
         simpler = [o._replace(formula=rewrite(o.formula)) for o in self.outputs]
         if all(x.formula is y.formula for x, y in zip(simpler, self.outputs, strict=True)):

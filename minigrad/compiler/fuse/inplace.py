@@ -1,4 +1,4 @@
-"""In-place reuse: which values take over the memory of a value after its last read.
+"""Decides in-place reuse: which values take over another's memory after its last read.
 
 Temporaries do so inside the arena; a result takes over a donated argument.
 """
@@ -51,7 +51,7 @@ class Sharing:
                 continue
             if self.first[o.value] != t or o.value in self.owner:
                 continue
-            if o.value in loaded:  # the product's result: it is already in place
+            if o.value in loaded:  # the product's result is already in place
                 continue
             for value, offset, strides in item.loads:
                 if not value.is_temporary or value in self.kept or value in gone:

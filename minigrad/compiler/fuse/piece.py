@@ -1,4 +1,4 @@
-"""Pieces: instructions with formulas in one form: a domain, formulas over it, and outputs.
+"""Gives instructions with formulas one form, the Piece: a domain, formulas over it, outputs.
 
 elementwise, rows and reduce differ only in where their results go. `store`: one per element; `row`:
 one per row; `columns`: reduced over the rows; `all`: reduced over everything; only in a Loop,

@@ -1,4 +1,4 @@
-"""Skinny products: with one small dimension, as formulas that fuse with their neighbours.
+"""Turns products with one small dimension into formulas that fuse with their neighbours.
 
 With a dimension of at most MOST, a product is memory-bound. BLAS moves more memory than needed: it
 writes the result before the bias can be added.
@@ -13,7 +13,7 @@ from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import Expression, symbol
 
 MOST = 8
-WORTH = 1 << 16  # minimum elements of the largest matrix for the change to pay
+WORTH = 1 << 16  # minimum elements of the largest matrix for this to pay off
 
 
 def as_formula(instruction):

@@ -1,1 +1,1 @@
-"""Compiled steps on GPUs, real and simulated: fused CUDA kernels, launched as one program."""
+"""Runs compiled steps on GPUs, real and simulated: fused CUDA kernels, launched as one program."""

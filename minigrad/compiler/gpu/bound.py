@@ -1,4 +1,4 @@
-"""A GpuPlan with memory: its launches are recorded once and replayed at every call.
+"""Binds a GpuPlan to memory: records its launches once and replays them at every call.
 
 The program's memory is one Buffer, the arena, which lives as long as the program: recorded launches
 (and above all CUDA graphs) hold addresses. Arrays whose address can change between calls are copied
@@ -28,7 +28,7 @@ class Bound:
     """A bound plan. launches: [[RecordedLaunch] per region]; scratch_bytes: of the kernels."""
 
     def __init__(self, plan):
-        self.plan: Any = weakref.proxy(plan)  # it holds this object: no cycle
+        self.plan: Any = weakref.proxy(plan)  # weak, as the plan holds this object
         self.device = backend.device_named(plan.device)
         self.numbers_at = plan.arena.size
         self.status_at = self.numbers_at + LINE

@@ -1,4 +1,4 @@
-"""Bundles: small independent Loops in one launch, such as the updates of many parameters.
+"""Bundles small independent Loops into one launch, such as the updates of many parameters.
 
 A launch costs a GPU microseconds, however small its work. Each Loop of a Bundle has its own blocks;
 a block finds its Loop by the block index. The Loops of a Bundle compute in one float type: step

@@ -1,4 +1,4 @@
-"""Items of a plan as calls of the device table, which eager execution also uses.
+"""Turns a plan's items into calls of the device table, which eager execution also uses.
 
 An item of one instruction becomes the call that was traced. A Loop of several instructions becomes
 one call of `elementwise` or `rows` with a program of all their formulas.

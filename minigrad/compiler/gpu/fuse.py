@@ -1,4 +1,4 @@
-"""Fusion for GPUs: what one kernel of the device table can run becomes one Loop.
+"""Fuses for GPUs: what one kernel of the device table can run becomes one Loop.
 
 A GPU has three forms of kernel: formulas per element, formulas with row reductions and sums of
 columns, and one reduction of another kind. So a Loop may hold formulas, row reductions and sums of

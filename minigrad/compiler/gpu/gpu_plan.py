@@ -1,4 +1,4 @@
-"""Recording -> GpuPlan: passes, fusion and memory as on the CPU; calls of the device table.
+"""Turns a Recording into a GpuPlan: passes, fusion, memory as on the CPU; device table calls.
 
 Planning needs no GPU; `bound.Bound` gives the calls memory.
 """
@@ -120,7 +120,7 @@ class GpuPlan(PlanBase):
                 value = self.owner.get(r.value, r.value)
                 found[value] = found.get(value, (0, 0))[0], end
         for value in self.staged:
-            stays = value in self.returned or self.is_on_host(value)  # from call to call
+            stays = value in self.returned or self.is_on_host(value)  # it persists between calls
             found[value] = -1, end if stays else last.get(value, end)
         return found
 
@@ -133,7 +133,7 @@ class GpuPlan(PlanBase):
 
     @property
     def from_cache(self):
-        """None: the program has no machine code of its own; kernels are compiled when first run."""
+        """Return None: the program has no machine code; kernels are compiled at their first run."""
 
     def bind(self):
         """Allocate the program's memory and record its launches; see `bound.Bound`."""

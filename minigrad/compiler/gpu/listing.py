@@ -1,4 +1,4 @@
-"""step.source() of a GPU program: its calls, the kernels they launch, and their sources."""
+"""Writes step.source() of a GPU program: its calls, the kernels they launch, their sources."""
 
 from minigrad.compiler.program.labels import label
 from minigrad.compiler.report.listing import PLACE, WIDTH, cut, line_of_call

@@ -1,4 +1,4 @@
-"""A device that records launches instead of running them."""
+"""Records launches on a stand-in device instead of running them."""
 
 import functools
 from typing import Any, NamedTuple
@@ -99,7 +99,7 @@ class LaunchRecorder:
 
     @property
     def cublas(self):
-        """The recorder itself, which also records library products."""
+        """Return the recorder itself, which also records library products."""
         return self
 
     def multiply(self, *arguments):

@@ -1,4 +1,4 @@
-"""Passes: functions that turn a Recording into a simpler one that does the same."""
+"""Passes turn a Recording into a simpler one that does the same."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The items of a plan besides Loops: matrix products, and calls of hand-written kernels."""
+"""Defines a plan's items besides Loops: matrix products, and calls of hand-written kernels."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class MatMul:
 
     @property
     def flops(self):
-        """Multiplications and additions."""
+        """Return the number of multiplications and additions."""
         return 2 * self.out.size * self.a.shape[-1]
 
 

@@ -1,4 +1,4 @@
-"""Names of values and calls, for reports and pictures.
+"""Names values and calls, for reports and pictures.
 
 A value is named after its parameter, its argument, or the operation that made it. A call is named
 after the operations fused into it.
@@ -11,8 +11,8 @@ from types import FunctionType, MethodType
 from minigrad.compiler.program.items import MatMul, Opaque
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 
-MOST_FUNCTIONS = 64  # whose globals and closures are searched for Modules
-MOST_NAMES = 6  # operations that the label of one kernel names
+MOST_FUNCTIONS = 64  # the most whose globals and closures are searched for Modules
+MOST_NAMES = 6  # the most operations in a kernel's label
 BACKWARD, STEP = " backward", ".step"
 
 
@@ -78,10 +78,10 @@ def size_text(value):
 
 
 class ValueNames:
-    """Names of the Values of a program.
+    """Gives the Values of a program names.
 
     Args:
-        instructions: those whose Values get names.
+        instructions: the instructions whose Values get names.
         trace: the `Traced` that they came from, or None.
         function: the compiled function: parameters are looked up in the Modules that it can reach.
     """

@@ -1,4 +1,4 @@
-"""The base of all plans: what a step writes, in all or before a check fails."""
+"""Defines the base of all plans: what a step writes, in all or before a check fails."""
 
 
 class PlanBase:

@@ -1,4 +1,4 @@
-"""A Recording as readable lines: for reports, lessons and error messages."""
+"""Prints a Recording as readable lines: for reports, lessons and error messages."""
 
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, Ref
 from minigrad.formulas.expression import Expression
@@ -35,7 +35,7 @@ def show(recording):
 
 
 class Names:
-    """Stable names of the Values of a Recording."""
+    """Gives the Values of a Recording stable names."""
 
     def __init__(self, recording):
         self._names, self._counts = {}, {}

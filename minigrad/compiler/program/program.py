@@ -1,4 +1,4 @@
-"""A traced step: values in memory, and instructions that read and write them.
+"""Represents a traced step: values in memory, and instructions that read and write them.
 
 The names are standard compiler terms. A **Value** is one piece of memory, a Storage of the engine;
 a **Ref** is a layout over it, like an Array; an **Instruction** is one call of the device table. An
@@ -42,12 +42,12 @@ class Value:
 
     @property
     def line(self):
-        """`file:line  text` of the user's call that made it, or an empty string."""
+        """Return `file:line  text` of the user's call that made it, or an empty string."""
         return line_of(self.place)
 
     @property
     def is_temporary(self):
-        """Whether it exists only inside the step."""
+        """Return whether the Value exists only inside the step."""
         return self.kind == TEMPORARY
 
     @property
@@ -76,12 +76,12 @@ class Ref(NamedTuple):
 
     @property
     def nbytes(self):
-        """Bytes of the elements shown."""
+        """Return the bytes of its elements."""
         return self.size * self.value.dtype.itemsize
 
     @property
     def is_contiguous(self):
-        """Whether the elements are contiguous in C order."""
+        """Return whether the elements are contiguous in C order."""
         return is_contiguous(self.shape, self.strides)
 
     def layout(self):
@@ -143,12 +143,12 @@ class Instruction:
 
     @property
     def line(self):
-        """`file:line  text` of the user's call, or an empty string."""
+        """Return `file:line  text` of the user's call, or an empty string."""
         return line_of(self.place)
 
     @property
     def reads(self):
-        """The Refs that it reads, including those that it adds to."""
+        """Return the Refs that it reads, including those that it adds to."""
         found = tuple(x for x in self.inputs if isinstance(x, Ref))
         adds = self.op == "scatter_add" or self.attributes.get("accumulate")
         return found + self.outputs if adds else found
@@ -159,7 +159,7 @@ class Instruction:
 
     @property
     def stops(self):
-        """Whether it can end the step early."""
+        """Return whether the instruction can end the step early."""
         return self.op in ("wrap_index", "check", "callback")
 
     def with_refs(self, function):

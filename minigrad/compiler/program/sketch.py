@@ -1,4 +1,4 @@
-"""Recordings written by hand: for examples, lessons and tests."""
+"""Writes Recordings by hand: for examples, lessons and tests."""
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of

@@ -1,4 +1,4 @@
-"""Memory traffic of a program: bytes read and written, and the most bytes alive at once."""
+"""Measures a program's memory traffic: bytes read and written, and the most alive at once."""
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.program.items import MatMul

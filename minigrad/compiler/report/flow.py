@@ -1,4 +1,4 @@
-"""The data flow of a compiled step, as a Diagram.
+"""Draws the data flow of a compiled step as a Diagram.
 
 Inputs stand above their readers: arguments, parameters and state as leaves, values of earlier calls
 with their sizes. Writes to memory outside the step are marked.

@@ -1,4 +1,4 @@
-"""The memory of a program before and after planning, as drawn by `mg.viz.memory`."""
+"""Describes a program's memory before and after planning, for `mg.viz.memory` to draw."""
 
 from typing import NamedTuple
 

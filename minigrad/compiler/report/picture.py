@@ -1,4 +1,4 @@
-"""step.graph(): a program as a picture, one box per call, or per instruction before fusion."""
+"""step.graph(): draws a program, with one box per call, or per instruction before fusion."""
 
 from minigrad.compiler.program.labels import label, operation
 from minigrad.compiler.report.flow import MOST_LINES, Flow

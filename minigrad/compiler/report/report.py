@@ -1,4 +1,4 @@
-"""step.report(): figures of a compiled step, computed from its plan."""
+"""step.report(): computes figures of a compiled step from its plan."""
 
 import html
 from typing import NamedTuple

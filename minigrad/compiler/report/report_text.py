@@ -1,4 +1,4 @@
-"""A ProgramReport as text, at most 100 columns wide."""
+"""Writes a ProgramReport as text, at most 100 columns wide."""
 
 import textwrap
 

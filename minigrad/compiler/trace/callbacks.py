@@ -1,4 +1,4 @@
-"""Custom Functions that need numbers: a step calls back into Python between runs of code.
+"""Runs custom Functions that need numbers: a step calls back into Python between runs of code.
 
 A `mg.Function` whose forward or backward reads elements (NumPy, `if`, `@mg.kernel`) cannot be
 recorded as instructions. It becomes one instruction, `callback`: when the program reaches it,
@@ -31,11 +31,11 @@ from minigrad.tape.variable import Variable, written_line
 
 
 class Unlearned(TraceError):
-    """A Function has not run with such arguments yet: this call runs eagerly, and notes them."""
+    """Raised for a Function that never ran with such arguments: an eager call notes them."""
 
 
 class NotedResult(NamedTuple):
-    """Notes on one output of a forward."""
+    """What is noted about one output of a forward."""
 
     shape: tuple
     dtype: object
@@ -132,7 +132,7 @@ class Callback:
 
     def run(self, inputs, outputs):
         """Call the method on copies of `inputs`; write its results to `outputs` (ndarrays)."""
-        given = iter(inputs)  # its arguments first, then the memory it may see
+        given = iter(inputs)  # first its arguments, then the memory that it may see
         arguments = [_own(next(given)) if x is _INPUT else x for x in self.arguments]
         results = self.call(arguments)
         for array, y in zip(outputs, results, strict=True):
@@ -269,7 +269,7 @@ class Mark:
 
 
 def forward(trace, cls, ctx, args):
-    """Return what cls.forward returns: trace its operations, or make it a callback."""
+    """Return the result of cls.forward: trace its operations, or make it a callback."""
     mark = Mark(trace)
     try:
         return cls.forward(ctx, *args)

@@ -1,4 +1,4 @@
-"""A run of a function under the trace: its Recording, its results and its side effects."""
+"""Runs a function under the trace: gives its Recording, its results and its side effects."""
 
 import gc
 from dataclasses import dataclass, field
@@ -38,12 +38,12 @@ class GradEffect:
 
     @property
     def was_none(self):
-        """Whether `.grad` was None when the step began."""
+        """Return whether `.grad` was None when the step began."""
         return self.before is None
 
     @property
     def where(self):
-        """The leaf, in words."""
+        """Return the leaf in words."""
         if self.leaf is None:
             return f"argument {self.argument}"
         return f"'{self.leaf.name}'" if self.leaf.name else self.leaf.describe()

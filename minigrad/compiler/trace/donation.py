@@ -1,4 +1,4 @@
-"""Donated arguments: the step takes over their memory, and every later use of them raises.
+"""Handles donated arguments: the step takes over their memory, and every later use raises.
 
 A Storage that has lost its memory changes its class to `Donated`. Views, detached Variables and
 values saved for backward ask the Storage for its Buffer, and so raise as well. A copy-on-write

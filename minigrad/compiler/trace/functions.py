@@ -1,4 +1,4 @@
-"""Checks and signature of the function passed to `mg.compile`."""
+"""Checks the function passed to `mg.compile`, and reads its signature."""
 
 import inspect
 import weakref

@@ -1,4 +1,4 @@
-"""The guards of a trace: the arguments of a call, described and checked.
+"""Guards a trace: describes and checks the arguments of a call.
 
 A `Description` walks the arguments once. It makes a key to compare, checks as lines of Python for
 the specialised wrapper (see `wrapper`), and facts in words for the warning about retracing.

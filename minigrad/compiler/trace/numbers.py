@@ -1,4 +1,4 @@
-"""Python numbers that change from call to call: each run reads them, as it would a Variable.
+"""Handles Python numbers that change between calls: each run reads them, like Variables.
 
 Initially, a number among the arguments is guarded by value. When a second value arrives, as for a
 learning rate or a temperature, the step is traced with a `Number` instead, which computes like the

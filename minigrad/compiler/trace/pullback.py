@@ -1,4 +1,4 @@
-"""A compiled function as one node of the graph: what it keeps, and its backward pass as a program.
+"""Makes a compiled function one node of the graph: what it keeps, and its backward program.
 
 If a traced function returns Variables that carry a graph, the same trace goes on to differentiate
 that graph, with placeholders for the upstream gradients. This yields a second recording, the
@@ -98,7 +98,7 @@ class Link(Plan):
 
     @property
     def results(self):
-        """The indices of the results that are kept."""
+        """Return the indices of the kept results."""
         return [k for k in self.kept if isinstance(k, int)]
 
     def attach(self, variables, edges, kept, drawn):
@@ -287,7 +287,7 @@ class Linker:
         try:
             for chosen in choices:
                 found[chosen] = self._pullback(chosen, [roots[outputs[k]] for k in chosen])
-        except GradientError as raised:  # calling backward raises it
+        except GradientError as raised:  # a call of backward will raise it
             found, error, self.kept = {}, raised.with_traceback(None), {}
             self._cut()
             self._written()

@@ -1,4 +1,4 @@
-"""What a traced step cannot do: the errors, each with the line and what to do instead."""
+"""Makes the errors for what a traced step cannot do, with the line and what to do instead."""
 
 import sys
 
@@ -99,7 +99,7 @@ def _entry():
 
 
 class OtherDevice(TraceError):
-    """A step met an array on a device other than its trace's: it is retraced for `found`."""
+    """Raised for an array on a device other than the trace's: the step is retraced for `found`."""
 
     def __init__(self, found, wanted):
         super().__init__(

@@ -1,4 +1,4 @@
-"""Retracing: check whether a step still does the same, and say why it is traced so often."""
+"""Retraces: checks whether a step still does the same, and says why it is traced so often."""
 
 import math
 

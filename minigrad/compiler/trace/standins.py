@@ -1,4 +1,4 @@
-"""Stand-ins: the Variables without memory that a traced function gets as arguments.
+"""Makes stand-ins: Variables without memory that a traced function gets as arguments.
 
 They let the trace detect a function that also captures an argument's memory (self.h), or that keeps
 an argument. The program identifies an argument only by its index: it runs with any slice of a data

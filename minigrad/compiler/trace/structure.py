@@ -1,4 +1,4 @@
-"""Arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
+"""Treats arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
 
 from collections import OrderedDict
 from typing import Any, NamedTuple

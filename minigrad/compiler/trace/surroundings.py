@@ -1,4 +1,4 @@
-"""Numbers and bools that a compiled function reads from closures, globals and attributes.
+"""Finds numbers and bools that a compiled function reads from closures, globals, attributes.
 
 The search covers the code of the function, and of the user's functions and methods that it names.
 It follows names, attributes and constant keys (`self.config.beta`, `config["rates"][0]`) that lead
@@ -96,7 +96,7 @@ def _instructions(code):
             op = "LOAD_GLOBAL"
         elif op == "LOAD_SMALL_INT":
             op = "LOAD_CONST"
-        elif op == "BINARY_OP" and i.argrepr == "[]":  # from Python 3.14 on
+        elif op == "BINARY_OP" and i.argrepr == "[]":  # Python 3.14 and later
             op = "BINARY_SUBSCR"
         found.append((op, name))
     return found
@@ -109,7 +109,7 @@ class Walk:
         self.found, self.stored, self.seen = {}, set(), set()
 
     def outside(self):
-        """Return what was found, without what the code itself writes."""
+        """Return the values found, without those that the code itself writes."""
         return [p for p in self.found.values() if p.key not in self.stored]
 
     def function(self, f, bound=None, arguments=()):

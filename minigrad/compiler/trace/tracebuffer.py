@@ -1,4 +1,4 @@
-"""Stand-ins for memory while a step is traced: buffers without bytes, and their pool."""
+"""Stands in for memory while a step is traced: buffers without bytes, and their pool."""
 
 import functools
 

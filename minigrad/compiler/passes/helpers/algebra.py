@@ -1,4 +1,4 @@
-"""Algebra on single instructions: identities, and formulas of numbers alone.
+"""Simplifies single instructions: by identities, and by computing formulas of numbers alone.
 
 A formula of numbers becomes a number, rounded as the kernel would round it.
 """

@@ -1,4 +1,4 @@
-"""Formulas on numbers, as kernels compute them: each step is rounded to the kernel's type.
+"""Computes formulas on numbers as kernels do: each step is rounded to the kernel's type.
 
 Only operations that IEEE 754 defines to the last bit are computed here. `exp` and the like stay in
 kernels: they are our own polynomials, and their results must not depend on the caller.

@@ -1,4 +1,4 @@
-"""The instructions of a Recording while a pass changes them, indexed by what they touch."""
+"""Holds a Recording's instructions while a pass changes them, indexed by what they touch."""
 
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import replace

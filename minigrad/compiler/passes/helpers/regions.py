@@ -1,4 +1,4 @@
-"""Which elements of a Value a Ref covers: intervals, maps from intervals to facts, copies.
+"""Tells which elements of a Value a Ref covers: intervals, maps from these to facts, copies.
 
 For whether two Refs share an element, see `Ref.overlaps`.
 """

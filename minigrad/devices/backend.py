@@ -41,7 +41,7 @@ def device_names():
 
 
 def device_named(name):
-    """Return the device of a name such as 'cpu'; DeviceError if unknown or unavailable."""
+    """Return the device named, such as 'cpu'; raise DeviceError if unknown or unavailable."""
     found = _devices.get(name)
     if found is None:
         if name not in _modules:

@@ -1,8 +1,8 @@
 """Files of the cache of compiled code: a damaged file counts as missing.
 
-A file begins with the SHA-256 of the rest, so one that is cut short, or has a flipped bit, is a
-miss: its code could do anything. No state of the disk raises an error here. What we cannot write (a
-full disk, a read-only folder) the next process compiles again, after one CacheWarning.
+A file begins with the SHA-256 of the rest, so one that is truncated or has a flipped bit is a miss:
+its code could do anything. No state of the disk raises an error here. If a file cannot be written
+(full disk, read-only folder), one CacheWarning says so, and the next process compiles again.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _state = {"warned": False, "swept": False}
 
 
 def read(path):
-    """Return the bytes that `write` kept; None if they are missing or damaged."""
+    """Return the bytes that `write` stored, None if they are missing or damaged."""
     try:
         whole = pathlib.Path(path).read_bytes()
     except OSError:
@@ -33,7 +33,7 @@ def read(path):
 
 
 def write(path, data):
-    """Keep bytes for `read`; return whether that worked."""
+    """Store bytes for `read`; return whether that worked."""
     return put(path, hashlib.sha256(data).digest() + data)
 
 

@@ -1,9 +1,9 @@
-"""Calls of a program as every device sees them: kinds, stride classes, loop order."""
+"""Describes a program's calls as every device sees them: kinds, stride classes, loop order."""
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
 
-MOST_LAYOUTS = 1024  # kept per program
+MOST_LAYOUTS = 1024  # remembered per program
 
 
 def kind_of(x):
@@ -17,7 +17,7 @@ def stride_class(stride):
 
 
 def by_stride(dims, strides, first):
-    """Order the loops: innermost the axis along which operand `first` moves least in memory."""
+    """Order the loops; innermost is the axis along which operand `first` moves least in memory."""
     order = sorted(range(len(dims)), key=lambda d: -abs(strides[d][first]))
     return [dims[d] for d in order], [strides[d] for d in order]
 
@@ -43,7 +43,7 @@ def sides_of(operands, shape, axes, first):
 
 
 def remember(program, key, bound):
-    """Keep what a program does for these layouts, and return it."""
+    """Remember what a program does for these layouts, and return it."""
     if len(program.layouts) >= MOST_LAYOUTS:
         program.layouts.clear()
     program.layouts[key] = bound

@@ -1,7 +1,7 @@
-"""Whether arithmetic flushes subnormal numbers to zero, which is a mode of each thread.
+"""Controls whether arithmetic flushes subnormal numbers to zero, which is a mode of each thread.
 
 A kernel, eager or compiled, computes in the mode of the thread that called it; the pool's threads
-take over their caller's mode for the time of a call.
+take over their caller's mode during a call.
 """
 
 import platform
@@ -19,7 +19,7 @@ def get_mode():
 
 
 def set_mode(mode):
-    """Set the calling thread's mode to what `get_mode` returned, perhaps in another thread."""
+    """Set the calling thread's mode to a result of `get_mode`, perhaps from another thread."""
     if IS_KNOWN:
         source_kernel("denormals", "set_mode")(mode)
 

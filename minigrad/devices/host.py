@@ -1,4 +1,4 @@
-"""Devices whose memory is the host's: Python reads and writes it as ndarrays."""
+"""Serves devices whose memory is the host's: Python reads and writes it as ndarrays."""
 
 from minigrad.array.array import ndarray
 from minigrad.devices.table import Device

@@ -1,4 +1,4 @@
-"""Kernel source text -> a real file, named by the hash of all that affects its meaning -> Numba.
+"""Writes kernel source to a file, named by the hash of all that affects it; loads it for Numba.
 
 The file can be opened, tracebacks show it, and the machine code is kept beside it. Any change of
 the text, Numba or the flags changes the name, so no stale entry is ever used. `cache_files.py`
@@ -23,7 +23,7 @@ from minigrad.devices import cache_files
 from minigrad.memory.forks import Held, PoliteLock, hold
 from minigrad.memory.interrupts import uninterrupted
 
-MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files that must be included together
+MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files to include together
 RANDOM = (*MATHEMATICS, "random_functions")
 NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its own type
     "random_functions": ("mathematics.f4", "mathematics.f8"),
@@ -40,7 +40,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "product": ("step", "blas.T"),
 }
 
-LONGEST_COMPILATION = 60.0  # seconds that a fork waits
+LONGEST_COMPILATION = 60.0  # seconds that a fork waits at most
 
 # Held while kernels are loaded, and so during the first import of Numba: a module that another
 # thread is importing during a fork stays locked in the child.

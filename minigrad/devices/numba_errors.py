@@ -1,4 +1,4 @@
-"""Explain Numba's errors in a user's kernel: one sentence, with the kernel's line."""
+"""Explains Numba's errors in a user's kernel: one sentence, with the kernel's line."""
 
 import re
 
@@ -8,7 +8,7 @@ NOISE = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
 
 
 def explained(error, function, arguments, fix, target=""):
-    """Return the KernelError for an error of Numba; its `full` is Numba's whole text.
+    """Return the KernelError for Numba's error; its `full` is Numba's whole text.
 
     Args:
         function: the kernel.

@@ -21,7 +21,7 @@ from minigrad.devices.machine_code_cache import MachineCode
 class Part(JITCodeLibrary):
     """What LLVM knows of a function that only kernels call: it becomes part of theirs.
 
-    Numba would make machine code of it too, which nobody calls.
+    Numba would also generate machine code for it, which nobody calls.
     """
 
     def finalize(self):
@@ -37,14 +37,14 @@ class Part(JITCodeLibrary):
 
     def get_pointer_to_function(self, name):
         self._ensure_finalized()
-        return 0  # what Numba says where there is no wrapper
+        return 0  # Numba's value for "no wrapper"
 
     @property
     def codegen(self):
-        return self  # asked for `set_env` alone
+        return self  # asked only for `set_env`
 
     def set_env(self, name, environment):
-        """Do nothing: without machine code there is no place that holds the environment."""
+        """Do nothing: without machine code, nothing holds the environment."""
 
 
 class Body(Part):

@@ -1,7 +1,7 @@
-"""The device `numpy`: the device table by NumPy's own functions.
+"""Implements the device `numpy`: the device table by NumPy's own functions.
 
-It compiles nothing, and says in few words what each function of the table means: tests hold other
-devices against it.
+It compiles nothing and states briefly what each function of the table means: tests compare other
+devices with it.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def sine_in_quarter(n, r):
     return np.sin(n * (np.pi / 2) + r)
 
 
-# The functions that make random numbers on every device: NumPy's types convert arrays as well.
+# The functions for random numbers of every device: NumPy's types convert arrays as well.
 BLOCKS = {
     "exact_jit": lambda function: function, "math": np, "log_f4": np.log, "log_f8": np.log,
     "sine_in_quarter_f4": sine_in_quarter, "sine_in_quarter_f8": sine_in_quarter,
@@ -34,7 +34,7 @@ exec(source("random_functions"), BLOCKS)
 
 @quiet
 def write(outputs, values):
-    """Store values in Arrays; convert all first, as an output may be an input that values show."""
+    """Store values in Arrays; convert all first, since values may be views of an output."""
     found = [as_stored(v, out.dtype) for v, out in zip(values, outputs, strict=True)]
     for out, value in zip(outputs, found, strict=True):
         ndarray(out)[...] = value
@@ -89,7 +89,7 @@ class Numpy(HostMemory, OwnPool):
         if not accumulate:
             target[...] = value
             return
-        for place in np.ndindex(*out.shape[:-2]):  # one after another: several may be one memory
+        for place in np.ndindex(*out.shape[:-2]):  # one by one: several may share memory
             target[place] += value[place]
 
     def gather(self, x, index, out):
@@ -147,7 +147,7 @@ class Numpy(HostMemory, OwnPool):
             y[:, j:, j] = column / np.sqrt(column[:, :1])
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        if isinstance(seed, Array):  # of a compiled step: (seed, what is added to counter)
+        if isinstance(seed, Array):  # a compiled step's: (seed, number to add to counter)
             seed, first = map(int, ndarray(seed))
             counter += first
         blocks = counter + np.arange(-(-array.nbytes // 16))
@@ -164,7 +164,7 @@ class Numpy(HostMemory, OwnPool):
         (ph, pw), (h, w) = window.padding, out.shape[2:]
         total, views = windows_of(np.zeros(out.shape), window)
         columns = ndarray(columns).reshape(views.shape)
-        for i, j in np.ndindex(*window.kernel):  # each time, windows have places of their own
+        for i, j in np.ndindex(*window.kernel):  # within one turn no two windows share a place
             views[:, :, i, j] += columns[:, :, i, j]
         write([out], [total[:, :, ph : ph + h, pw : pw + w]])
 
@@ -174,7 +174,7 @@ class Numpy(HostMemory, OwnPool):
         places = windows_of(places, window, x.size)[1].reshape(shape)
         values = windows_of(ndarray(x), window, -np.inf)[1].reshape(shape)
         best = np.take_along_axis(places, values.argmax(2, keepdims=True), 2)[:, :, 0]
-        # -inf is largest in the border only where all are: then the first one inside
+        # -inf in the border is largest only if all are -inf: then take the first one inside
         ndarray(out)[...] = np.where(best < x.size, best, places.min(2))
 
     def convolves(self, what, dtype, shape, kernels, window):

@@ -1,4 +1,4 @@
-"""What devices share whose Arrays are not the CPU's: memory, and how Arrays find their device."""
+"""Shares code among devices apart from the CPU: memory, and how Arrays find their device."""
 
 from minigrad.array.array import Array, View, fork
 from minigrad.array.dtypes import bool_
@@ -58,7 +58,7 @@ class OwnPool(Device):
         return bool(self.item(out))
 
     def side_by_side(self, function, count, work):
-        """Call function(0, 0, count): functions of the table are parallel, or nothing is."""
+        """Call function(0, 0, count): functions of the table are parallel, if anything is."""
         function(0, 0, count)
 
     def parts(self, count, work):

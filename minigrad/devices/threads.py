@@ -1,4 +1,4 @@
-"""A small thread pool for kernels that are large enough to be split into ranges.
+"""Runs kernels that are large enough to split into ranges on a small thread pool.
 
 Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies after a fork, and
 workqueue aborts when two threads enter it. A forked child makes a new pool.
@@ -47,7 +47,7 @@ class _Worker:
         self.calls: Any = []  # the call to make, until it is begun or taken back
         self.error: BaseException | None = None
         self.is_running = False
-        self.mode: int | None = None  # for subnormal numbers, once set
+        self.mode: int | None = None  # for subnormal numbers, if set
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
     def hand(self, function, arguments, mode):
@@ -226,7 +226,7 @@ class Threads:
         return self._workers[:count]
 
 
-_call = methodcaller("__call__")  # in C: no bytecode runs
+_call = methodcaller("__call__")  # implemented in C, so no bytecode runs
 
 
 def _wait_until_idle(workers):

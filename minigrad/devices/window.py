@@ -1,4 +1,4 @@
-"""Windows that slide over the last two axes: their sizes, checked."""
+"""Checks the sizes of windows that slide over the last two axes."""
 
 import itertools
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Window(NamedTuple):
     dilation: tuple
 
     def counts(self, size):
-        """Count the windows of an image of a size: (rows, columns)."""
+        """Return how many windows an image of a size has: (rows, columns)."""
         h, w = (
             (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, k, s, p, d in zip(size, *self, strict=True)

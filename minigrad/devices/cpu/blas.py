@@ -1,4 +1,4 @@
-"""Matrix products on the CPU: NumPy's own BLAS, called by symbol, or else np.matmul."""
+"""Multiplies matrices on the CPU: by NumPy's own BLAS, called by symbol, or else np.matmul."""
 
 import ctypes
 import functools
@@ -31,7 +31,7 @@ def find_blas():
     if os.environ.get("MINIGRAD_BLAS") == "numpy":
         return None
     loader.hold_over_forks()
-    with loader.lock:  # around imports, see there
+    with loader.lock:  # around imports, as explained there
         import llvmlite.binding as llvm  # with the first product: importing minigrad stays quick
 
     root = os.path.dirname(os.path.dirname(np.__file__))
@@ -44,7 +44,7 @@ def find_blas():
                     assert function is not None
                     address = ctypes.cast(function, ctypes.c_void_p).value
                     llvm.add_symbol(f"minigrad_{name}gemm", address)
-                if (count := chosen()) is not None:  # one setting for both pools of threads
+                if (count := chosen()) is not None:  # one setting for both thread pools
                     getattr(library, COUNT.format("set"), lambda count: None)(count)
                 return library
     return None
@@ -119,7 +119,7 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
     dtype = out.dtype
     function = gemm(dtype)
     if function is None or not out.size or not a.shape[-1]:
-        _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros or no change
+        _with_numpy(a, b, out, bias, accumulate)  # an empty sum as well: zeros or no change
         return
     how = gemm_calls(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
     if how is None:

@@ -1,4 +1,4 @@
-"""The CPU: generated Numba kernels over addresses, memory from a Pool, BLAS."""
+"""Implements the CPU: generated Numba kernels over addresses, memory from a Pool, BLAS."""
 
 import numpy as np
 

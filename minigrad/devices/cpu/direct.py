@@ -1,4 +1,4 @@
-"""Convolution without unfolded windows on the CPU: when it pays, and its scratch memory."""
+"""Convolves on the CPU without unfolding windows: when that pays off, and its scratch memory."""
 
 import functools
 
@@ -54,7 +54,7 @@ def turned(shape, strides, offset):
 
 @functools.lru_cache(maxsize=1024)
 def pays(what, dtype, shape, kernels, window):
-    """Return whether it is no slower than products of unfolded windows, by measurement.
+    """Return whether this is no slower than products of unfolded windows, as measured.
 
     It computes more than needed: lines are kw - 1 longer, channels come in fours, kernel places in
     threes. With few channels o, unfolding is slow compared to the products. Measured on one

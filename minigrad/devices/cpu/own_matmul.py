@@ -1,4 +1,4 @@
-"""Our own blocked matrix product, to read and to measure beside BLAS.
+"""Runs our own blocked matrix product, to read and to compare with BLAS.
 
 with use_own():
     y = a @ b          # on this thread, without BLAS

@@ -1,4 +1,4 @@
-"""Programs on the CPU: find the kernel and the loops for operands of any layout."""
+"""Runs programs on the CPU: finds the kernel and the loops for operands of any layout."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Routes: replay what a function of Arrays does for operands of known layouts.
+"""Replays what a function of Arrays does for operands of known layouts: its route.
 
 A function such as an operation's forward inspects shapes, finds kernels, allocates its output and
 runs them. It does the same each time for the same layouts. So a `Recorder` stands in for the CPU
@@ -28,8 +28,8 @@ from minigrad.seams import Effects, seams
 CALLED = {"scatter_add", "put"}
 # functions that reach the recorder's own `run_small`, `copy` and `convert`
 FOLLOWED = {"cumsum", "arg_reduce", "join", "gather"}
-MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
-OTHER = Program((), [symbol("other")])  # stands in for a program, for kernels that are of none
+MOST_PARTS = 32  # joined by one kernel each; for more, one call copies them
+OTHER = Program((), [symbol("other")])  # the program of kernels that have none
 
 
 class Recorder(StructuralKernels, Programs):
@@ -60,7 +60,7 @@ class Recorder(StructuralKernels, Programs):
         count = len(operands) - len(program.outputs)
         for kind, number, _ in places[:count]:
             if kind == "made" and number not in self.filled:
-                self.is_lost = True  # whatever wrote to it was not recorded
+                self.is_lost = True  # the write to it was not recorded
         self.filled.update(number for kind, number, _ in places[count:] if kind == "made")
         self.steps.append((bound, places))
         super().launch(program, bound, operands)

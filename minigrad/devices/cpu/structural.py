@@ -1,4 +1,4 @@
-"""The CPU's hand-written kernels: indices, scans, random numbers, windows."""
+"""Calls the CPU's hand-written kernels: indices, scans, random numbers, windows."""
 
 import itertools
 

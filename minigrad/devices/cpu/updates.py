@@ -1,4 +1,4 @@
-"""An optimizer's step on the CPU: one kernel call updates all parameters, by a table of addresses.
+"""Runs an optimizer's step on the CPU: one kernel call updates all, by a table of addresses.
 
 A row of the table has ROW integers: addresses of parameter, gradient (0: leave this one out) and
 state, elements, elements from one slot of the state to the next, address of the counters (float64:

@@ -1,4 +1,4 @@
-"""Kernels bound to layouts: how to launch them, and how layouts decide their form."""
+"""Binds kernels to layouts: how to launch them, and how layouts decide their form."""
 
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ def power_above(n):
 
 
 def layout_key(x):
-    """Return what a binding depends on in an operand."""
+    """Return the facts about an operand that a binding depends on."""
     if isinstance(x, Array):
         return x.shape, x.strides, x.dtype, x.address % ALIGNED == 0
     return type(x)
@@ -48,7 +48,7 @@ def fits(dims, layouts):
 
 
 def numbered(layouts):
-    """Return (the different layouts, per operand the number of its layout)."""
+    """Return (the different layouts, the number of each operand's layout)."""
     found = {}
     numbers = tuple([found.setdefault(tuple(x), len(found)) for x in layouts])
     return list(found), numbers
@@ -87,7 +87,7 @@ def shares_memory(inputs, outputs):
 
 
 def kernel_of(program, key, writer):
-    """Return the kernel of a program's form, which is written once."""
+    """Return the kernel for a program's form; write it once."""
     found = program.kernels.get(key)
     if found is None:
         found = program.kernels[key] = writer(program, *key[1:])

@@ -1,4 +1,4 @@
-"""The one file that knows a CUDA compiler: a kernel's function -> the machine code of one GPU.
+"""Compiles a kernel's function to one GPU's machine code; only this file knows a CUDA compiler.
 
 Numba (the package numba-cuda) turns the function into PTX, nvJitLink turns that into a *cubin*:
 code for one compute capability, such as (9, 0), that a driver loads without compiling. Neither
@@ -34,14 +34,14 @@ hold(Held(_lock, LONGEST_COMPILATION))
 
 @dataclass(frozen=True)
 class Cubin:
-    """A kernel's machine code for one compute capability, and what the assembler said of it.
+    """A kernel's machine code for one compute capability, with the assembler's facts about it.
 
     Attributes:
         code: the cubin, an ELF file.
-        name: of the kernel in it.
+        name: the name of the kernel in it.
         capability: (major, minor) of the GPUs that run it.
         registers: per thread; a multiprocessor has 65,536.
-        spills: bytes stored and loaded because the registers did not suffice.
+        spills: bytes stored and loaded for lack of registers.
         stack: bytes of local memory per thread: spills, local arrays.
         shared: bytes of static shared memory per block.
         barriers: number of distinct barriers used.
@@ -121,7 +121,7 @@ def __getattr__(name):
 
 @block
 def _target(capability):
-    """Tell Numba, which would ask the driver, which GPU to compile device functions for."""
+    """Tell Numba which GPU to compile device functions for; it would ask the driver."""
     with _lock:
         dispatcher = names()["dispatcher"]
         asked = dispatcher.get_current_device
@@ -144,7 +144,7 @@ def numba_types(signature):
 
 def array_type(dtype, ndim, is_contiguous):
     """Return Numba's type of an array argument; dtype: NumPy's."""
-    from numba.np.numpy_support import from_dtype  # as in `names`
+    from numba.np.numpy_support import from_dtype  # imported late, as in `names`
 
     types = names()["types"]
     return types.Array(from_dtype(dtype), ndim, "C" if is_contiguous else "A")
@@ -178,7 +178,7 @@ def compile_function(function, arguments, capabilities, bounds=None):
             texts = [library.get_asm_str(cc=capability) for capability in capabilities]
     except MissingLibraryError:
         raise
-    except Exception as error:  # Numba's own, and others that it lets through
+    except Exception as error:  # Numba's own errors, and others that it lets through
         raise explained(error, function, arguments, COMPILES, " for a GPU") from None
     name = function.__name__
     return [
@@ -196,7 +196,7 @@ def link(ptx, capability, called="kernel"):
     linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=options)
     try:
         code = bytes(linker.link("cubin").code)
-    except Exception as error:  # nvJitLink's
+    except Exception as error:  # an error of nvJitLink's
         log = linker.get_error_log().strip() or str(error)
         raise KernelError(f"kernel {called}: the assembler refused it", log) from None
     log = linker.get_info_log()

@@ -1,4 +1,4 @@
-"""A CUDA kernel before it runs: its text, the files it needs, its argument types."""
+"""Describes a CUDA kernel before it runs: its text, the files it needs, its argument types."""
 
 from minigrad.devices import loader
 
@@ -34,7 +34,7 @@ class GpuKernel:
 
 
 def gpu_kernel(text, signature, includes=()):
-    """Return the kernel of a text; the same one for the same text."""
+    """Return the kernel for a text; equal texts share one."""
     key = (text, signature, tuple(includes))
     found = _made.get(key)
     if found is None:

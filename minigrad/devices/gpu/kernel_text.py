@@ -1,4 +1,4 @@
-"""The parts of text that all generated GPU kernels share: arguments, statements, index arithmetic.
+"""Writes the text that all generated GPU kernels share: arguments, statements, index arithmetic.
 
 A kernel loops over one number, the index of an element in C order. For a strided operand it splits
 this index into one coordinate per dimension; the operand's offset is the sum of coordinates times
@@ -26,13 +26,13 @@ DENSE = (1, IN_ORDER)  # stride classes of contiguous neighbours
 
 
 class Space(NamedTuple):
-    """The coordinates of one index, as far as the kernel's text depends on them.
+    """The coordinates of one index, as far as a kernel's text depends on them.
 
     Attributes:
         name: the index's name, with which the names of its sizes and strides begin.
         rank: the number of dimensions.
-        classes: per layout its stride class along the last dimension (0, 1, 2), IN_ORDER where it
-            lies in C order, or None where all its strides are 0.
+        classes: each layout's stride class along the last dimension (0, 1, 2), IN_ORDER if it lies
+            in C order, or None if all its strides are 0.
     """
 
     name: str

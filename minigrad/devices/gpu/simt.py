@@ -1,4 +1,4 @@
-"""The device `simt`: the simulator runs every kernel of the GPU, over memory of the host."""
+"""Implements the device `simt`: the simulator runs every GPU kernel, over the host's memory."""
 
 import os
 
@@ -36,7 +36,7 @@ class Simt(Gpu):
                 continue
             self.check_here(x)
             data = buffers.get(id(x.buffer))
-            if data is None:  # bytes beside the requested ones are out of bounds
+            if data is None:  # bytes beyond the requested ones are out of bounds
                 data = buffers[id(x.buffer)] = bytes_at(x.buffer.address, x.buffer.requested)
             arguments.append(simt.Pointer(data, kind, x.offset * x.dtype.itemsize))
         simt.launch(kernel.simulated(), blocks, threads, arguments, shared, self.watch)

@@ -1,4 +1,4 @@
-"""A GPU's hand-written kernels: indices, scans, random numbers, windows."""
+"""Launches a GPU's hand-written kernels: indices, scans, random numbers, windows."""
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, int32, int64
@@ -73,14 +73,14 @@ class StructuralKernels(GpuTable):
     def _add_shared(self, source, index, out, blocks, threads):
         """Run scatter_add when a target may get more rows than one float32 sum takes (sums.py).
 
-        Every MET of them get a row of their own. These rows are then added in the same way.
+        Every MET of these get a row of their own. Such rows are then added in the same way.
         """
         (outer, n, r), m = out.shape, source.shape[1]
         rows = m // MET
         counts, used, bases = (self.empty((size,), int32) for size in (n, 1, n))
         ranks, owners = self.empty((m,), int32), self.empty((rows,), int64)
         further = self.empty((outer, rows, r), float32)
-        for x in (counts, used, owners, further):  # rows that are not used are zeros for target 0
+        for x in (counts, used, owners, further):  # unused rows add zeros to target 0
             self.fill(x, 0)
         kernel = entry("gpu_indexing", "rank", "i8", "i8* i4* i4* i8")
         self.launch(kernel, blocks_of(m, THREADS), THREADS, (index, counts, ranks, m))

@@ -1,4 +1,4 @@
-"""The methods that a device which runs CUDA kernels must provide for the device table."""
+"""Declares the methods that a device with CUDA kernels must provide for the device table."""
 
 import abc
 

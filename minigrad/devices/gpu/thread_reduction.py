@@ -1,4 +1,4 @@
-"""Reduce the values of a GPU's threads to one: operation, start, shuffles in a warp."""
+"""Reduces the values of a GPU's threads to one: operation, start, shuffles in a warp."""
 
 from typing import NamedTuple
 

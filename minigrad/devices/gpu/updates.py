@@ -1,4 +1,4 @@
-"""Optimizer steps on a GPU: one launch updates several parameters.
+"""Runs optimizer steps on a GPU: one launch updates several parameters.
 
 A kernel takes the pointers of MANY parameters, each of which has a range of blocks. If there are
 fewer parameters, the unused ones have no blocks.
@@ -24,10 +24,10 @@ class UpdateForm(NamedTuple):
     """The parameters of a function; numbers have the element's type.
 
     Attributes:
-        arrays: of each parameter, before (n, block, blocks).
+        arrays: each parameter's arrays, before (n, block, blocks).
         shared: pointers common to all parameters.
-        own: numbers of each parameter.
-        numbers: common to all parameters.
+        own: each parameter's numbers.
+        numbers: numbers common to all parameters.
         is_indexed: whether it gets the parameter's index in the launch.
     """
 
@@ -79,9 +79,9 @@ def kernel(name, form, text, code, includes=()):
     each parameter, and the number of blocks; own numbers of each parameter, common numbers.
 
     Args:
-        name, form: of the function.
-        text: source that defines it.
-        code: of the element type, which the source calls T.
+        name, form: the function's name and form.
+        text: the source that defines it.
+        code: the code of the element type, which the source calls T.
     """
     every = range(MANY)
     arrays = [[f"{a}_{k}" for a in form.arrays] for k in every]
@@ -155,7 +155,7 @@ def shares(sizes):
 
 
 class Updates(GpuTable):
-    """Updates of parameters of one dtype that have the same hyperparameters."""
+    """Runs updates of parameters of one dtype with the same hyperparameters."""
 
     def update(self, update, rows, values):
         dtype = rows[0][0].dtype

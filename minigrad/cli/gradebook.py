@@ -31,7 +31,7 @@ class Row:
 
     @property
     def points(self) -> int | None:
-        """The points earned, None if the grader failed."""
+        """Return the points earned, None if the grader failed."""
         return None if self.fault else sum(result.points for result in self.results.values())
 
     @property
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def remarks(self) -> list[str]:
-        """What a teacher should know about this row."""
+        """Return what a teacher should know about this row."""
         fault = [f"NOT GRADED: {self.fault}"] if self.fault else []
         missing = [f"{stem}.py is missing" for stem in self.missing]
         return [one_line(remark) for remark in (*fault, *self.notes, *missing)]
@@ -57,7 +57,7 @@ class Gradebook:
 
     @property
     def of(self) -> int:
-        """The points that one submission can earn."""
+        """Return the points that one submission can earn."""
         return sum(load_lesson(stem).points for stem in self.stems)
 
     def exercises(self) -> list[str]:

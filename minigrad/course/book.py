@@ -33,7 +33,7 @@ class Page:
 
     @property
     def file(self) -> str:
-        """The page's file name."""
+        """Return the page's file name."""
         return f"{self.stem}.html"
 
 

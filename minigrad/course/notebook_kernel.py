@@ -56,7 +56,7 @@ class Manager(AsyncKernelManager):
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        """How the kernel is started."""
+        """Return the description that starts the kernel."""
         return KernelSpec(argv=COMMAND, display_name="this Python", language="python")
 
 

@@ -60,12 +60,12 @@ class View:
 
     @property
     def data(self) -> Any:
-        """The values it shows; writing into them writes into the Storage."""
+        """Return the values it shows; writing into them writes into the Storage."""
         return self.base.data[self.index]
 
     @property
     def version(self) -> int:
-        """The version of what it shows."""
+        """Return the version of what it shows."""
         return self.base.version
 
 

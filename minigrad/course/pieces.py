@@ -30,7 +30,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """The name that messages use."""
+        """Return the name that messages use."""
         return self.key[1] if self.kind == "named" else self.text.strip().partition("\n")[0]
 
     @property
@@ -40,7 +40,7 @@ class Piece:
 
     @property
     def names(self) -> set[str]:
-        """The names that it defines."""
+        """Return the names that it defines."""
         return names_defined(self.node) if self.kind == "named" else set()
 
 

@@ -55,7 +55,7 @@ class Standing:
 
     @property
     def points(self) -> int:
-        """The points of its last grading, 0 without a file."""
+        """Return the points of its last grading, 0 without a file."""
         return self.entry.get("points", 0) if self.is_there else 0
 
     @property

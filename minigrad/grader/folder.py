@@ -173,7 +173,7 @@ class CourseFolder:
 
     @property
     def state(self) -> Path:
-        """The folder that holds progress and backups."""
+        """Return the folder that holds progress and backups."""
         return self.root / ".minigrad"
 
     def stems(self) -> list[str]:

@@ -147,7 +147,7 @@ class Server:
 
     @property
     def processes(self) -> int | None:
-        """The most processes allowed; None where they are not counted, such as root's."""
+        """Return the most processes allowed; None if they are not counted, such as root's."""
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         return PROCESSES if self.user is not None or (self.jailed and not is_root) else None
 

@@ -24,7 +24,7 @@ class CheckResult:
 
     @property
     def points(self) -> int:
-        """What it earned: all or nothing."""
+        """Return the points it earned: all or nothing."""
         return self.of if self.status == "passed" else 0
 
 
@@ -47,12 +47,12 @@ class ExerciseResult:
 
     @property
     def points(self) -> int:
-        """What its checks earned."""
+        """Return the points that its checks earned."""
         return sum(check.points for check in self.checks)
 
     @property
     def of(self) -> int:
-        """What they could have earned."""
+        """Return the points that could have been earned."""
         return sum(check.of for check in self.checks)
 
     @property
@@ -84,17 +84,17 @@ class ExerciseResult:
 
     @property
     def first_message(self) -> Message | None:
-        """The message of the first failed check, None if none failed."""
+        """Return the message of the first failed check, None if none failed."""
         return self.first_failure.message if self.first_failure else None
 
     @property
     def first_failure(self) -> CheckResult | None:
-        """The first failed check, None if none failed."""
+        """Return the first failed check, None if none failed."""
         return next((check for check in self.checks if check.status == "failed"), None)
 
     @property
     def speaking(self) -> CheckResult | None:
-        """The check that is shown in full: the first that failed, else the first that printed."""
+        """Return the check to show in full: the first that failed, else the first that printed."""
         return self.first_failure or next(
             (check for check in self.checks if check.printed.strip()), None
         )
@@ -110,12 +110,12 @@ class Result:
 
     @property
     def points(self) -> int:
-        """What all exercises earned."""
+        """Return the points that all exercises earned."""
         return sum(exercise.points for exercise in self.exercises)
 
     @property
     def of(self) -> int:
-        """What they could have earned."""
+        """Return the points that could have been earned."""
         return sum(exercise.of for exercise in self.exercises)
 
     @property

@@ -81,7 +81,7 @@ class Submission:
 
     @property
     def shown(self) -> str:
-        """The file's folder and name, as messages show them."""
+        """Return the file's folder and name, as messages show them."""
         return f"{self.path.absolute().parent.resolve().name}/{self.path.name}"
 
     def fingerprint(self, exercise: Exercise) -> str:

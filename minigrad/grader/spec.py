@@ -85,12 +85,12 @@ class Exercise:
 
     @property
     def id(self) -> str:
-        """The name that `check` takes, such as `00.central_difference`."""
+        """Return the name that `check` takes, such as `00.central_difference`."""
         return f"{self.lesson.number}.{self.name}"
 
     @property
     def points(self) -> int:
-        """The points of all checks together."""
+        """Return the points of all checks together."""
         return sum(check.points for check in self.checks)
 
     def check(self, points: int, *, only_with: tuple[str, ...] = ()) -> Callable[[Run], Callable]:
@@ -138,12 +138,12 @@ class Lesson:
 
     @property
     def number(self) -> str:
-        """The two digits."""
+        """Return the two digits."""
         return self.stem.partition("_")[0]
 
     @property
     def points(self) -> int:
-        """The points of all exercises together."""
+        """Return the points of all exercises together."""
         return sum(exercise.points for exercise in self.exercises.values())
 
     def load(self, *modules: str) -> None:

@@ -247,13 +247,13 @@ class Tester:
 
     @property
     def evaluated_at(self) -> list:
-        """Where each formula was evaluated, as points; reading it trusts the learner's process."""
+        """Return each formula's points of evaluation, trusting the learner's process."""
         self.runner.driven = True
         return self._evaluated_at
 
     @property
     def n_calls(self) -> list[int]:
-        """The number of calls of each formula; reading it trusts the learner's process."""
+        """Return each formula's number of calls, trusting the learner's process."""
         self.runner.driven = True
         return self._n_calls
 

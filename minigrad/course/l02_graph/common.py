@@ -32,7 +32,7 @@ class Graph:
 
     @property
     def top(self) -> int:
-        """The place of the root, from 0."""
+        """Return the place of the root, from 0."""
         return self.root % len(self.ops)
 
     def places(self) -> list[list[int | None]]:

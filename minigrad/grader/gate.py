@@ -178,7 +178,7 @@ def _find_compiled_kernels(environment: dict[str, str]) -> None:
 
 
 def _keep_nothing(path: Any, data: bytes) -> bool:
-    """Stand in for the engine's `store.put`: write nothing and return False."""
+    """Stand in for the engine's `cache_files.put`: write nothing and return False."""
     del path, data
     return False
 

@@ -55,7 +55,7 @@ def numbered(layouts):
 
 
 def classes_of(dims, layouts):
-    """Return the stride class of each layout: see `text.Space`."""
+    """Return the stride class of each layout: see `kernel_text.Space`."""
     order = contiguous_strides(tuple(dims)) if len(dims) > 1 else None
     return tuple(
         [

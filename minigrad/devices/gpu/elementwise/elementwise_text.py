@@ -26,7 +26,7 @@ class ElementwiseForm(NamedTuple):
 
     Attributes:
         kinds, layouts, narrow: see GpuText.
-        classes: per layout its stride class: see `text.Space`.
+        classes: per layout its stride class: see `kernel_text.Space`.
         rank: the number of dimensions after merging neighbours.
         vector: whether accesses have four elements.
         copies: elements per thread in a chunk, a multiple of 4 for vectors; 1: no chunks, one

@@ -21,6 +21,7 @@ from minigrad.ops.base import Structural
 from minigrad.ops.gradient_plan import sum_to
 from minigrad.ops.linear import matmul_arrays, swapped
 from minigrad.ops.operands import check_floats, check_operands, variables
+from minigrad.ops.routes import gradients
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
 from minigrad.ops.structural_plan import StructuralPlan
@@ -105,10 +106,15 @@ def score_gradient(dy, q, k, v, scale, mask):
 class AttentionPlan(StructuralPlan):
     """For first-order gradients, computes the probabilities once for all three of them."""
 
-    def backward(self, node, dy):
+    def general(self, node, dy):
         if seams.in_backward:
-            return super().backward(node, dy)
-        (q, k, v), (scale, mask) = node.kept, node.attributes
+            return super().general(node, dy)
+        return gradients(self, node, dy, lambda *given: self._at_once(node, *given))
+
+    backward = general
+
+    def _at_once(self, node, dy, q, k, v):
+        scale, mask = node.attributes
         p, results = probabilities(q, k, scale, mask), [None, None, None]  # p: (..., m, n)
         if self.mask & 4:
             results[2] = matmul_arrays(swapped(p), dy)  # (..., n, e)

@@ -191,6 +191,8 @@ def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
 
 
 IS_USABLE = "(type({0}) is Variable or USABLE[type({0})] <= path)"
+# an argument in a key, with what tells it from equal ones (`routes.kind_of`)
+MARKED = "{0}, type({0}) if type({0}) is not float else repr({0})"
 IS_NUMBER = f"(type({{0}}) is float or (type({{0}}) is int and {-EXACT} <= {{0}} <= {EXACT}))"
 
 
@@ -264,7 +266,7 @@ def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signat
     if takes_numbers:
         kinds = [k for k in itertools.product("xn", repeat=count) if "x" in k]
     look = "el".join(_branch("".join(k), forms, is_recorded, given) for k in kinds)
-    key = ", ".join([*(f"k{k}" for k in range(count)), *(f"{t}, type({t})" for t in others)])
+    key = ", ".join([*(f"k{k}" for k in range(count)), *map(MARKED.format, others)])
     body = f"path = state.path\nif path != {SLOW}:\n"
     body += indent(
         f"{look}else:\n    return otherwise({given})\n"

@@ -1,7 +1,5 @@
 """Selects by index: rows of a table, elements along an axis; one-hot rows, flips, triangles."""
 
-import numpy as np
-
 from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.array.layout import (
@@ -16,13 +14,12 @@ from minigrad.ops.indexing import Slice, Take, TakeAdjoint
 from minigrad.ops.joining import apart, concatenate, part
 from minigrad.ops.operands import (
     as_variable,
-    constant,
-    made,
     operand,
     storable,
     stored_number,
     variables,
 )
+from minigrad.ops.quiet import Fixed
 from minigrad.ops.subscripts import wrapped
 from minigrad.tape.variable import Variable
 
@@ -60,7 +57,7 @@ def one_hot(index, classes, dtype=float32):
     classes = whole("one_hot", "classes", classes, 1)
     storable("one_hot", classes, int64)
     index = wrapped("one_hot", index, classes, negative=False)
-    columns = constant(made("one_hot", lambda: np.arange(classes)), near=index)
+    columns = Fixed.apply(index, "one_hot", (classes,))
     return call("equal", call("unsqueeze", index, -1), columns).to(dtype)
 
 
@@ -73,13 +70,10 @@ def _flat_index(name, x, index, axis):
             f"{name}: wanted an index with x's number of axes, no larger than x but along the axis",
             f"x {x.shape}, index {index.shape}, axis {axis}",
         )
-    index = wrapped(name, index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+    index = wrapped(name, index, x.shape[axis], (axis, x.shape))
     strides = contiguous_strides(x.shape)
-    others = np.zeros((1,) * index.ndim, np.int64)
-    for d, n in enumerate(index.shape):
-        if d != axis:
-            others = others + np.arange(n).reshape(-1, *(1,) * (index.ndim - d - 1)) * strides[d]
-    return call("add", call("mul", index, strides[axis]), constant(others, near=index))
+    others = Fixed.apply(index, "gather", (axis, index.shape, strides))
+    return call("add", call("mul", index, strides[axis]), others)
 
 
 def gather(x, index, axis):
@@ -119,7 +113,7 @@ def scatter_add(x, index, source, axis):
     if source.dtype is not x.dtype:
         raise DTypeError(f"scatter_add: wanted a source of {x.dtype}", f"{source.dtype}")
     places = _flat_index("scatter_add", x, index, axis)
-    added = TakeAdjoint.apply(source, places, (x.size,), 0)
+    added = TakeAdjoint.apply(source, places, (x.array.size,), 0)
     return _with_added(x, call("reshape", added, x.shape))
 
 
@@ -152,7 +146,7 @@ def index_add(x, index, source, axis):
         )
     if source.dtype is not x.dtype:
         raise DTypeError(f"index_add: wanted a source of {x.dtype}", f"{source.dtype}")
-    places = wrapped("index_add", index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+    places = wrapped("index_add", index, x.shape[axis], (axis, x.shape))
     return _with_added(x, TakeAdjoint.apply(source, places, x.shape, axis))
 
 
@@ -232,26 +226,25 @@ def flip(x, axis=None):
     return Slice.apply(x, tuple(spec))
 
 
-def triangle(name, x, diagonal, lower):
-    """Sets x to 0 above (lower=True) or below a diagonal of its last two axes."""
+def triangle(name, x, diagonal):
+    """Sets x to 0 above ("tril") or below ("triu") a diagonal of its last two axes."""
     x, diagonal = as_variable(x, name), whole(name, "diagonal", diagonal)
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
     rows, columns = x.shape[-2:]
     diagonal = max(-rows, min(diagonal, columns + 1))  # further out the result does not change
-    keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
-    return call("where", constant(keep if lower else ~keep, near=x), x, zero)
+    return call("where", Fixed.apply(x, name, (rows, columns, diagonal)), x, zero)
 
 
 def tril(x, diagonal=0):
     """Sets x to 0 above a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
-    return triangle("tril", x, diagonal, True)
+    return triangle("tril", x, diagonal)
 
 
 def triu(x, diagonal=0):
     """Sets x to 0 below a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
-    return triangle("triu", x, diagonal, False)
+    return triangle("triu", x, diagonal)
 
 
 functions = (

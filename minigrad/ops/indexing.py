@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
+from minigrad.array.array import View
+from minigrad.array.layout import MAX_RANK, contiguous_strides, reshape_strides, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.formulas.expression import ADD, Program, call, symbol, where
@@ -21,6 +22,7 @@ from minigrad.ops.subscripts import (
     view_of,
     viewed,
     winners,
+    wrapped,
 )
 from minigrad.seams import seams
 from minigrad.tape.modes import state
@@ -231,6 +233,10 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
+    if type(index) is Variable and index.array.dtype.kind == "i":
+        y = _rows(x, index)
+        if y is not None:
+            return y
     spec = spec_of(x, index)
     if spec is not None:
         return Slice.apply(x, spec)
@@ -239,6 +245,16 @@ def get_item(x, index):
     if place.index is not None and seams.effects.is_tracing and _is_view(index):
         seams.effects.stand_in(y.array, x.array)
     return y
+
+
+def _rows(x, index):
+    """Returns x[index] for ints with axes in a Variable; None if `located` must look."""
+    array, places = x.array, index.array
+    shape, rank = array.shape, len(places.shape)
+    is_alike = type(array) is not View and array.buffer.pool is places.buffer.pool
+    if not (is_alike and shape and rank) or len(shape) + rank > MAX_RANK:
+        return None
+    return Take.apply(x, wrapped("index", index, shape[0], (0, shape)), 0)
 
 
 def _is_view(index):

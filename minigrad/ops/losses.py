@@ -15,10 +15,12 @@ from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, call, evaluate, symbol, where
 from minigrad.ops.base import Elementwise, Structural
 from minigrad.ops.operands import constant, variables
+from minigrad.ops.quiet import Quiet
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
 from minigrad.ops.shape import Reshape
 from minigrad.tape.probe import check_as
+from minigrad.tape.variable import Variable
 
 PAIRS = [((3, 4), (3, 4)), ((5,), ())]
 
@@ -95,6 +97,7 @@ class CrossEntropy(Structural):
 
     def forward(x, label, smoothing):
         device = device_of(x)
+        check_labels(Variable(label), x.shape[1])
         losses = device.empty((x.shape[0], 1), x.dtype)
         if x.size:
             inputs = (x, _column(label), smoothing)
@@ -219,9 +222,12 @@ def cross_entropy(
             f"labels {labels.shape}, logits {logits.shape} with the classes last",
             "class indices are ints (...); probabilities are floats (..., k)",
         )
-    check_as("cross_entropy", _check_labels, labels, k, ignore_index)
     if weight is None and ignore_index is None and reduction == "mean" and logits.ndim == 2:
         return CrossEntropy.apply(logits, labels, real(label_smoothing))
+    if ignore_index is None:
+        labels = Labels.apply(labels, k)
+    else:
+        check_labels(labels, k, ignore_index)
     rows = Reshape.apply(logits, (-1, k)) if logits.ndim != 2 else logits
     column = Reshape.apply(labels, (-1, 1))
     if weight is None and ignore_index is None:
@@ -273,6 +279,21 @@ def _shaped(loss, shape, reduction):
     if reduction != "none":
         return reduce_loss(loss, reduction)
     return Reshape.apply(loss, shape)
+
+
+class Labels(Quiet):
+    """A view of labels, after the check that they are from 0 to k - 1.  (...), k -> (...)."""
+
+    inputs, attributes = ("labels",), ("k",)
+
+    def forward(labels, k):
+        check_labels(Variable(labels), k)
+        return labels.view(labels.shape, labels.strides)
+
+
+def check_labels(labels, k, ignore_index=None):
+    """Raises BoundsError unless labels are from 0 to k - 1, or are ignored."""
+    check_as("cross_entropy", _check_labels, labels, k, ignore_index)
 
 
 def _check_labels(labels, k, ignore_index):

@@ -17,7 +17,15 @@ from minigrad.devices.backend import chosen
 from minigrad.devices.cpu.routes import written
 from minigrad.errors import MinigradError
 from minigrad.ops.fast import IS_USABLE, MISSING, SCOPE, USABLE, call_of_route, maker
-from minigrad.ops.routes import LARGEST, PLAIN, are_here, call_of, note_first, noted
+from minigrad.ops.routes import (
+    LARGEST,
+    PLAIN,
+    are_here,
+    call_of,
+    is_plain_tuple,
+    note_first,
+    noted,
+)
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
@@ -56,6 +64,8 @@ else:
     u{{0}} = type(t{{0}})
     if u{{0}} is tuple:
         u{{0}} = (*map(type, t{{0}}),)
+        if tuple in u{{0}}:
+            u{{0}} = repr(t{{0}})
     elif u{{0}} is float:
         u{{0}} = t{{0}} or repr(t{{0}})
     elif USABLE[u{{0}}] <= path:
@@ -129,7 +139,7 @@ def _are_plain(values):
     for v in values:
         kind = type(v)
         is_number = kind is float and v == v
-        is_shape = kind is tuple and set(map(type, v)) <= {int}
+        is_shape = kind is tuple and is_plain_tuple(v)
         is_usable = USABLE[kind] <= state.path
         if not (kind in PLAIN or is_usable or v is MISSING or is_number or is_shape):
             return False
@@ -206,7 +216,8 @@ class _Learner(NamedTuple):
         if recorder is None or out.size > LARGEST or any(y is x for x in stand_ins):
             return None
         if asked:
-            return self.of_operations(dict(zip(map(id, stand_ins), texts, strict=True)), asked, y)
+            texts = dict(zip(map(id, stand_ins), texts, strict=True))
+            return self.of_operations(texts, asked, y, len(recorder.checks))
         if y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
             return None
         lines = written(recorder, out)
@@ -214,18 +225,21 @@ class _Learner(NamedTuple):
         known = None, (), None
         return lines and call_of_route(lines, kinds, is_view, False, False, known)
 
-    def of_operations(self, texts, asked, y):
+    def of_operations(self, texts, asked, y, checks):
         """Returns a function that repeats operations by their routes, or None if one has no route.
 
         Args:
             texts: {id of a stand-in: its name in the generated text}.
             asked: the operations that ran, as in `state.asked`.
             y: the result.
+            checks: how many checks of elements ran. One outside of operations would not run again.
         """
         last = {id(a): k for k, (_, args, *_) in enumerate(asked) for a in args}
         lines, constants = [], []
-        for k, (op, args, attributes, result) in enumerate(asked):
-            call = call_of(op, args, attributes)
+        calls: list[Any] = [call_of(*call[:3]) for call in asked]
+        if None in calls or sum([call.checks for call in calls]) != checks:
+            return None
+        for k, (call, (_, args, _, result)) in enumerate(zip(calls, asked, strict=True)):
             operands = []
             for a in args:
                 if not isinstance(a, Variable):
@@ -233,7 +247,7 @@ class _Learner(NamedTuple):
                     constants.append(a)
                 else:
                     operands.append(texts.get(id(a)))
-            if call is None or None in operands:
+            if None in operands:
                 return None
             if len(asked) == 1 and operands == ["a0"]:
                 return call

@@ -29,21 +29,27 @@ PLAIN = {int, bool, type(None), str, DType}  # types of arguments that a key may
 
 
 def are_plain(values):
-    """Returns whether the values are immutable, and equal ones of equal types mean the same."""
+    """Returns whether a key may have the values: they are immutable, and equal themselves."""
     for value in values:
         kind = type(value)
-        if kind not in PLAIN and not _is_plain_tuple(value):
+        is_number = kind is float and value == value
+        if kind not in PLAIN and not is_number and not is_plain_tuple(value):
             return False
     return True
 
 
-def _is_plain_tuple(value):
+def kind_of(value):
+    """Returns what tells a value in a key from equal ones that mean something else."""
+    return repr(value) if type(value) is float else type(value)
+
+
+def is_plain_tuple(value):
     """Returns whether a value is a tuple of ints, None and such tuples.
 
     A key does not compare types inside tuples.
     """
     return type(value) is tuple and all(
-        type(v) is int or v is None or _is_plain_tuple(v) for v in value
+        type(v) is int or v is None or is_plain_tuple(v) for v in value
     )
 
 
@@ -72,7 +78,7 @@ def key_of(op, args, attributes):
         buffer = x.buffer
         key.append((x.shape, x.strides, x.dtype, buffer.pool, buffer.is_foreign))
     for t in attributes:
-        key += t, type(t)
+        key += t, kind_of(t)
     return tuple(key) if are_plain(attributes) else None
 
 
@@ -166,7 +172,8 @@ def _explored(op, args, attributes):
         return None  # this dtype may not hold the number: each call must ask
     if recorder is None or out.size > largest or any(out is x for x in recorder.inputs):
         return None  # an input returned as it is may be a View in one call, and not in the next
-    lines = written(recorder, out)
+    slow = f"slow({', '.join([f'a{k}' for k in range(len(operands))])}, *others)"
+    lines = written(recorder, out, slow)
     if lines is None:
         return None
     kinds = "".join("x" if isinstance(x, Array) else "n" for x in operands)
@@ -176,7 +183,9 @@ def _explored(op, args, attributes):
     is_recorded = out.dtype.is_float and op.has_gradients
     known = Records(op, kinds, outline), attributes, op.slow_path
     is_view = type(out) is View
-    return call_of_route(lines, kinds, is_view, is_recorded, recorder.has_product, known)
+    call = call_of_route(lines, kinds, is_view, is_recorded, recorder.has_product, known)
+    call.checks = len(recorder.checks)
+    return call
 
 
 class RoutedPlan(Plan):
@@ -260,7 +269,8 @@ def gradients(plan, node, dy, function):
     if plan.is_of_route:
         key = dy.strides, dy.dtype, dy.buffer.pool
     else:
-        key = [node.wanted, node.attributes, (dy.shape, dy.strides, dy.dtype, dy.buffer.pool)]
+        key = [node.wanted, (dy.shape, dy.strides, dy.dtype, dy.buffer.pool)]
+        key += [*node.attributes, *map(kind_of, node.attributes)]
         for x in kept:
             if isinstance(x, Array):
                 key.append((x.shape, x.strides, x.dtype, x.buffer.pool))

@@ -36,6 +36,8 @@ def _order(name, x, axis, descending):
     descending = flag(name, "descending", descending, f"the axis by name: {name}(x, axis=1)")
     axis = normalize_axis(name, axis, x.ndim or 1)
     x = x if x.ndim else call("reshape", x, (1,))
+    if axis == x.ndim - 1 and not descending:
+        return x, axis, OrderOfRows.apply(x)
     moved = [d for d in range(x.ndim) if d != axis] + [axis]
     rows = call("permute", x.detach(), moved)
     if descending:  # sort the flipped rows: equal elements keep their order, and NaN is first

@@ -5,7 +5,7 @@ that view. Index arrays over several axes, and masks, are folded into this one i
 """
 
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
 from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands, refuse_masked
+from minigrad.ops.quiet import Quiet
 from minigrad.seams import seams
 from minigrad.tape.probe import check_as
 from minigrad.tape.variable import Variable, filled
@@ -283,10 +284,10 @@ def _entry(item, x, axis):
     if isinstance(item, Variable):
         if item.dtype.kind == "b":
             return Variable(device.nonzero(item.array))
-        return wrapped("index", item, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+        return wrapped("index", item, x.shape[axis], (axis, x.shape))
     if item.dtype.kind == "b":
         return Variable(device.from_numpy(np.flatnonzero(item), int64))
-    n, where = x.shape[axis], f"along axis {axis} of shape {x.shape}"
+    n, where = x.shape[axis], (axis, x.shape)
     places = item.astype(np.int64)
     if not seams.effects.is_tracing:
         return wrapped("index", Variable(device.from_numpy(places, int64)), n, where)
@@ -296,31 +297,42 @@ def _entry(item, x, axis):
     return Variable(device.from_numpy(np.where(places < 0, places + n, places), int64))
 
 
-def wrapped(name, index, n, where="", negative=True):
+class Wrapped(Quiet):
+    """Counts an index from the front: int64 from 0 to n - 1, as `wrapped`.  (...) -> (...)."""
+
+    inputs, attributes = ("index",), ("name", "n", "where", "negative")
+
+    def forward(index, name, n, where, negative):
+        device = device_of(index)
+        source, out = device.contiguous(index), device.empty(index.shape, int64)
+        bad = check_as(name, _first_outside, device, source, n, out, negative)
+        if bad >= 0:
+            raise _outside(name, values(source), bad, n, where, negative)
+        return out
+
+
+def wrapped(name, index, n, where=(), negative=True) -> Any:
     """Returns an integer Variable as int64 from 0 to n - 1.
+
+    where: (axis, shape) of what is indexed, for the message.
 
     Raises:
         BoundsError: an index is out of range; the error names the first one.
     """
-    array = index.array
-    if array.dtype.kind != "i":
+    if index.array.dtype.kind != "i":
         raise ArgumentTypeError(
             f"{name}: wanted an index of ints", index.describe(), "convert it: x.to('int64')"
         )
-    device = device_of(array)
-    source, out = device.contiguous(array), device.empty(array.shape, int64)
-    bad = check_as(name, _first_outside, device, source, n, out, negative)
-    if bad >= 0:
-        raise _outside(name, values(source), bad, n, where, negative)
-    return Variable(out)
+    return Wrapped.apply(index, name, n, where, negative)
 
 
 def _outside(name, data, bad, n, where, negative=True):
     """Returns the BoundsError for element `bad`, in C order, of an ndarray of ints."""
     place = tuple(int(k) for k in np.unravel_index(bad, data.shape))
     wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
+    along = f" along axis {where[0]} of shape {where[1]}" if where else ""
     return BoundsError(
-        f"{name}: wanted {wanted} {where}".rstrip(),
+        f"{name}: wanted {wanted}{along}",
         f"{data[place]} at {place[0] if len(place) == 1 else place} of the index",
     )
 

@@ -85,6 +85,8 @@ REMEMBERED = (  # whose results depend on layouts and other arguments alone, and
     "elu", "clip", "std", "matmul", "linear", "cumsum", "cumprod", "reshape", "permute", "expand",
     "transpose", "squeeze", "unsqueeze", "flatten", "mse", "bce_with_logits", "huber",
     "normalize", "outer", "diagonal", "masked_fill", "roll", "flip", "repeat", "pow",
+    "cross_entropy", "pad", "tril", "triu", "embedding", "one_hot", "gather", "scatter_add",
+    "index_add", "sort", "argsort",
 )  # fmt: skip
 
 functions = {}

@@ -30,6 +30,8 @@ OTHERS = {
 W, V = (mg.rand((3,)).requires_grad_() for _ in range(2))
 Y = mg.rand((2, 3)).requires_grad_()
 MASK = mg.variable([[True, False, True], [False, False, True]])
+LABELS, PLACES = mg.variable([1, 0]), mg.variable([[1, 0, 1], [0, 0, -1]])
+DIAGONALS = (), (1,), (-1,), (9,), (1.0,)
 AXES, NOTHING = ((), (0,), (-1,), (1, True)), ((),)
 NUMBERS = ((), (0.5,), (1,), (0.0,), (-0.0,), (True,), (np.float32(2.0),))
 PAIRS = ((X,), (Y,), (mg.rand((2, 3)),), (Y, "sum"), (Y, "none"), (W,), (1.0,))
@@ -57,6 +59,14 @@ GIVEN = {  # {function: its positional arguments after x}
     "power": [(2,), (3,), (2.0,), (0.5,), (0.0,), (-1,), (Y,), (W,), (True,)],
     "full_like": [(1,), (0.5,), (0.0,), (-0.0,), (1.0, "float64"), (True,)],
     "zeros_like": [()], "ones_like": [()],
+    "cross_entropy": [(LABELS,), (LABELS, W), (LABELS[::-1],), (LABELS.to("int32"),), (Y,)],
+    "pad": [(1,), (((1, 0), (0, 2)),), (((1, True), (0, 2)),), ([(1, 0), (0, 2)],), ((1, 2),)],
+    **dict.fromkeys(("tril", "triu"), DIAGONALS),
+    "embedding": [(LABELS,), ([1, 0],), (LABELS[:, None],)],
+    "one_hot": [(3,), (7,), (0,)], "argsort": [(), (0,), (-1,), (2,)], "sort": NOTHING,
+    "gather": [(PLACES, 0), (PLACES, 1), (PLACES[:1], 1), (PLACES, 2)],
+    "scatter_add": [(PLACES, Y, 1), (PLACES, Y, 0), (PLACES, W, 0)],
+    "index_add": [(LABELS, Y, 0), (LABELS, W, 0)],
 }  # fmt: skip
 NAMED = {
     **dict.fromkeys(("sum", "mean", "max", "norm", "argmax"), KEYWORDS),
@@ -67,6 +77,13 @@ NAMED = {
     "layer_norm": [{"weight": W, "bias": V}, {"bias": V, "weight": W}, {"weight": W}],
     "mse": [{"target": Y}, {"target": Y, "reduction": "none"}], "clip": [{"high": 1.0}],
     "diagonal": [{"axis1": 1, "axis2": 0}], "repeat": [{"repeats": 2, "axis": 1}],
+    "cross_entropy": [
+        {"labels": LABELS, "reduction": r, **more} for r in ("mean", "sum", "none")
+        for more in ({}, {"label_smoothing": 0.1}, {"ignore_index": 1}, {"label_smoothing": -0.0})
+    ],
+    "pad": [{"widths": 1, "value": v} for v in (0.0, -0.0, 1, 1.5)],
+    "sort": [{"axis": 0}, {"descending": True}], "argsort": [{"axis": 0, "descending": True}],
+    "one_hot": [{"classes": 7, "dtype": "int64"}],
 }  # fmt: skip
 SHAPES = [3, (2, 3), [2, 3], (), (0, 2), (2, 1), (1,)]
 DTYPES = ["float32", mg.float64, mg.int64, np.float32, None]
@@ -185,6 +202,39 @@ def test_a_number_or_an_operand_that_changes():
         assert mg.masked_fill(x, x > 0.0, k).tolist() == np.where(x.numpy() > 0, k, x).tolist()
         for y in (0.0, -0.0):
             assert np.signbit(mg.clip(mg.variable([-1.0]), y, 1.0).numpy()[0]) == np.signbit(y)
+
+
+BY_INDEX = {
+    "embedding": lambda i: mg.embedding(X, i), "index_add": lambda i: mg.index_add(X, i, Y, 0),
+    "cross_entropy": lambda i: mg.cross_entropy(X, i), "x[i]": lambda i: X[i],
+    "sum": lambda i: mg.cross_entropy(X, i, reduction="sum"), "one_hot": lambda i: mg.one_hot(i, 3),
+    "gather": lambda i: mg.gather(X, i[:, None], 1), "x[:, i]": lambda i: X[:, i],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_an_index_out_of_range_raises_each_time(name):
+    function = BY_INDEX[name]
+    for k in range(12):
+        for values in ([1, 0], [0, 7], [0, 0], [-9, 1])[k % 2 :: 2 if k < 6 else 1]:
+            index = mg.variable(values)
+            with slow_path():
+                expected = result(lambda: function(index))  # noqa: B023
+            found = result(lambda: function(index))  # noqa: B023
+            if isinstance(expected, Exception):
+                assert (type(found), str(found)) == (type(expected), str(expected))
+                assert "test_names.py" in str(found)
+            else:
+                assert found.tolist() == expected.tolist()
+
+
+def test_an_index_is_kept_as_it_was():
+    for _ in range(5):
+        w, i = mg.ones((3, 2), requires_grad=True), mg.variable([2, 0])
+        y = w[i] * mg.variable([[1.0], [2.0]])
+        i.fill_(1)
+        (g,) = mg.gradients(y.sum(), [w])
+        assert g.tolist() == [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
 
 
 def test_functions_that_read_elements_or_draw_are_not_remembered():

@@ -5,7 +5,7 @@ import numpy as np
 from minigrad.array.array import Array, fork, fresh, ndarray
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import MAX_SIZE, check_size, size_of
-from minigrad.devices import backend, loader
+from minigrad.devices import backend
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.direct import DirectConvolution
 from minigrad.devices.cpu.programs import Programs
@@ -55,11 +55,6 @@ class Cpu(HostMemory, Programs, StructuralKernels, DirectConvolution):
         out = Array(buffer, data.shape, dtype)
         out.is_flat = False  # fast paths of ops do not check is_foreign
         return out
-
-    def all_within(self, x, low, high, wanted=None):
-        if x.dtype is not int64 or not x.is_contiguous:
-            x = self.convert(x, int64)
-        return loader.source_kernel("checks", "first_outside_i8")(x.address, x.size, low, high) < 0
 
     def item(self, x):
         """Return the one element as a Python number."""

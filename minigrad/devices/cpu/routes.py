@@ -25,11 +25,13 @@ from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
 # functions of the device table that a route calls again: they return nothing
-CALLED = {"scatter_add", "put"}
-# functions that reach the recorder's own `run_small`, `copy` and `convert`
-FOLLOWED = {"cumsum", "arg_reduce", "join", "gather"}
-MOST_PARTS = 32  # joined by one kernel each; for more, one call copies them
-OTHER = Program((), [symbol("other")])  # the program of kernels that have none
+CALLED = {"scatter_add", "put", "argsort"}
+# functions that reach the recorder's own `run_small`, `run_check`, `copy` and `convert`
+FOLLOWED = {"cumsum", "arg_reduce", "join", "gather", "wrap_index", "all_within"}
+MOST_FIXED = 1024  # elements that a route keeps to copy them
+MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
+# stand in for a program, for kernels that are of none and write one Array, or none
+OTHER, NOTHING = Program((), [symbol("other")]), Program((), [])
 
 
 class Recorder(StructuralKernels, Programs):
@@ -46,6 +48,7 @@ class Recorder(StructuralKernels, Programs):
         self.inputs, self.names = inputs, names
         self.made, self.steps = [], []  # Arrays; and, in order, allocations and launches
         self.filled = set()  # numbers of the made Arrays that a kernel has written
+        self.checks = []  # launches of kernels that return whether something is wrong
         self.is_lost = self.has_product = False
 
     def empty(self, shape, dtype):
@@ -55,6 +58,11 @@ class Recorder(StructuralKernels, Programs):
         return out
 
     def launch(self, program, bound, operands):
+        self.note(program, bound, operands)
+        super().launch(program, bound, operands)
+
+    def note(self, program, bound, operands):
+        """Record a launch."""
         are_ours = program.inputs == self.names
         places = [self.place(x, k, are_ours) for k, x in enumerate(operands)]
         count = len(operands) - len(program.outputs)
@@ -63,7 +71,6 @@ class Recorder(StructuralKernels, Programs):
                 self.is_lost = True  # the write to it was not recorded
         self.filled.update(number for kind, number, _ in places[count:] if kind == "made")
         self.steps.append((bound, places))
-        super().launch(program, bound, operands)
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         bound = None
@@ -82,6 +89,14 @@ class Recorder(StructuralKernels, Programs):
     def run_small(self, function, arrays, numbers):
         self.launch(OTHER, BoundKernel(function, numbers, 0, None), arrays)
 
+    def run_check(self, function, arrays, numbers):
+        bound = BoundKernel(function, numbers, 0, None)
+        self.checks.append(bound)
+        self.note(OTHER if arrays[1:] else NOTHING, bound, arrays)
+        bad = super().run_check(function, arrays, numbers)
+        self.is_lost |= bad >= 0  # what follows may depend on the values
+        return bad
+
     def join(self, parts, out, axis):
         self.is_lost |= len(parts) > MOST_PARTS
         Device.join(self, parts, out, axis)
@@ -93,6 +108,14 @@ class Recorder(StructuralKernels, Programs):
         self.steps.append(Call("share", (x,), out))
         return out
 
+    def fixed(self, data, dtype):
+        self.is_lost |= data.size > MOST_FIXED
+        out = self.run_unread("fixed", (data, dtype))
+        self.filled.add(len(self.made))
+        self.made.append(out)
+        self.steps.append(Call("fixed", (data, dtype), out))
+        return out
+
     def call(self, name, arguments):
         """Call one of CALLED and record it; its arguments count as written."""
         for x in arguments:
@@ -101,7 +124,16 @@ class Recorder(StructuralKernels, Programs):
             elif type(x) not in (int, bool):
                 self.is_lost = True
         self.steps.append(Call(name, arguments, None))
-        getattr(cpu, name)(*arguments)
+        self.run_unread(name, arguments)
+
+    def run_unread(self, name, arguments):
+        """Call a function that a route will call again, so that what it reads may change."""
+        before = seams.effects
+        try:
+            seams.effects = Effects()
+            return getattr(cpu, name)(*arguments)
+        finally:
+            seams.effects = before
 
     def place(self, x, k, are_ours):
         """Return (kind, number of the input or made Array, or value; byte offset) of x."""
@@ -256,9 +288,15 @@ SCOPE = {
 }  # fmt: skip
 
 
-def written(recorder, result):
-    """Return the Lines of a recording, or None if the result comes from elsewhere."""
-    text = _Text(recorder)
+def written(recorder, result, otherwise=None):
+    """Return the Lines of a recording, or None if the result comes from elsewhere.
+
+    otherwise: the text of what the function returns if a check fails that did not fail while it was
+    recorded. None: a recording with checks has no Lines.
+    """
+    if recorder.checks and otherwise is None:
+        return None
+    text = _Text(recorder, otherwise)
     results = arrays_of(result)
     kept = {number for x in results if x is not None for number in recorder.owners(x)}
     last = {}  # the last step that uses each made Array
@@ -306,8 +344,9 @@ def taken(name, buffer, home, requested, layout, otherwise):
 class _Text:
     """Writes the text of a route; whatever differs between layouts becomes a constant."""
 
-    def __init__(self, recorder):
-        self.recorder, self.lines, self.constants = recorder, [], []
+    def __init__(self, recorder, otherwise):
+        self.recorder, self.otherwise = recorder, otherwise
+        self.lines, self.constants = [], []
         self.count = 0  # of Arrays made so far
         self.addresses = set()
 
@@ -326,7 +365,11 @@ class _Text:
             return
         bound, places = step
         operands = ", ".join(map(self.operand, places))
-        if bound.work < SPLIT or bound.steps is None:
+        if bound in self.recorder.checks:
+            extra = f", *{self.constant(bound.extra)}"
+            test = f"if {self.constant(bound.entry)}({operands}{extra}) >= 0:"
+            self.lines += [test, f"    return {self.otherwise}"]
+        elif bound.work < SPLIT or bound.steps is None:
             extra = f", *{self.constant(bound.extra)}" if bound.extra else ""
             self.lines.append(f"{self.constant(bound.entry)}({operands}{extra})")
         else:

@@ -82,7 +82,17 @@ class StructuralKernels(Device):
 
     def wrap_index(self, index, n, out):
         function = source_kernel("gather", "wrap", index.dtype.code)
-        return function(index.address, out.address, index.size, n)
+        return self.run_check(function, (index, out), (index.size, n))
+
+    def all_within(self, x, low, high, wanted=None):
+        """Return whether every element of an integer Array is in [low, high].
+
+        wanted: what a compiled step's error says if one is not.
+        """
+        if x.dtype is not int64 or not x.is_contiguous:
+            x = self.convert(x, int64)
+        function = source_kernel("checks", "first_outside_i8")
+        return self.run_check(function, (x,), (x.size, low, high)) < 0
 
     def nonzero(self, x):
         return self.from_numpy(np.flatnonzero(ndarray(x)), int64)
@@ -122,6 +132,13 @@ class StructuralKernels(Device):
     def run_small(self, function, arrays, numbers):
         """Run a kernel that is too small to split."""
         function(*[x.address for x in arrays], *numbers)
+
+    def run_check(self, function, arrays, numbers):
+        """Run a kernel that returns the first bad place of its first Array, or -1.
+
+        It may write a second Array.
+        """
+        return function(*[x.address for x in arrays], *numbers)
 
     def argsort(self, x, out):
         ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")

@@ -9,6 +9,7 @@ Functions that make new Variables, such as `mg.zeros`, call none: they have rout
 import functools
 import inspect
 import itertools
+import math
 from textwrap import indent
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from minigrad.ops.routes import (
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
-SCOPE["active"] = chosen
+SCOPE |= {"active": chosen, "inf": math.inf}
 LAYOUT = "(x.shape, x.strides, x.dtype, x.buffer.pool, x.buffer.is_foreign)"
 IS_STALE = (
     "type(x) is View and x.made_at is not None and x.made_at != x.version and {}.node is not None"
@@ -55,7 +56,8 @@ if type(a0) is list or type(a0) is tuple:
 """
 NONE = "key = (active.default, {others})\n"
 FORMS = {"x": ONE, "xs": SEVERAL, "": NONE}
-# what a key has of an argument: k, which a Variable leaves out, and its type or layout
+# what a key has of an argument: k, which a Variable leaves out, as does a free number, and its type
+# or layout
 ARGUMENT = f"""\
 k{{0}} = t{{0}}
 if t{{0}} is MISSING:
@@ -67,7 +69,10 @@ else:
         if tuple in u{{0}}:
             u{{0}} = repr(t{{0}})
     elif u{{0}} is float:
-        u{{0}} = t{{0}} or repr(t{{0}})
+        if {{1}} < t{{0}} < {{2}}:
+            k{{0}} = None
+        else:
+            u{{0}} = t{{0}} or repr(t{{0}})
     elif USABLE[u{{0}}] <= path:
         x = t{{0}}.array
         if {IS_STALE.format("t{0}")}:
@@ -93,12 +98,16 @@ return function(*{args}, **named)
 """
 
 
-def remembered(function, form="x"):
+def remembered(function, form="x", free=None):
     """Wraps a function so that it finds the routes of earlier calls.
 
     Its result must depend on layouts and other arguments alone, and it must write nothing.
 
-    form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
+    Args:
+        form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
+        free: {name: (low, high)} of arguments that the function passes on to operations, as
+            operands, and looks at in no other way, if they are floats between these. One route
+            serves all of them.
     """
     parameters = list(inspect.signature(function).parameters.values())[len(form) > 0 :]
     names = [p.name for p in parameters if p.kind is not p.VAR_POSITIONAL]
@@ -114,7 +123,8 @@ def remembered(function, form="x"):
             are_free = "".join([f" and {name} is MISSING" for name in placed[:n]])
             find.append(f"elif len(more) == {n}{are_free}:\n    {', '.join(values[:n])}, = more\n")
         find.append(f"else:\n    path = {SLOW}\n")
-    find += [ARGUMENT.format(k) for k in range(len(values))]
+    limits = [(free or {}).get(p.name, NONE_FREE) for p in parameters]
+    find += [ARGUMENT.format(k, *pair) for k, pair in enumerate(limits)]
     others = "".join([f"k{k}, u{k}, " for k in range(len(values))])
     find.append(f"if path != {SLOW}:\n{indent(FORMS[form].format(others=others), '    ')}")
     give = "".join([f"if {n} is not MISSING:\n    named['{n}'] = {n}\n" for n in names])
@@ -126,11 +136,12 @@ def remembered(function, form="x"):
     head = f"{'a0=MISSING, /, ' if form else ''}*more, {''.join([f'{n}=MISSING, ' for n in names])}"
     known[function.__name__] = calls = {}
     fast = maker(("calls", "function", "learn"), f"{head}**named", text, "fast")(
-        calls, function, _Learner(function, calls, slots, names).learn
+        calls, function, _Learner(function, calls, slots, names, limits).learn
     )
     return functools.wraps(function)(fast)
 
 
+NONE_FREE = 0.0, 0.0  # no number lies between
 known: dict[str, dict] = {}  # {name of a function: its calls}
 
 
@@ -154,12 +165,14 @@ class _Learner(NamedTuple):
         slots: the arguments' names in generated text: "a0" for a first argument of Variables, "t0",
             "t1" and so on for the others.
         names: the function's own names of the others, without a last one that takes several.
+        limits: (low, high) for each of the others; a float between them is free.
     """
 
     function: Any
     calls: dict
     slots: list
     names: list
+    limits: list
 
     def learn(self, key, values, args, named):
         """Returns the result of a call without a route. The second call with a key makes one."""
@@ -175,9 +188,17 @@ class _Learner(NamedTuple):
     def explored(self, values, first):
         """Returns a function that repeats the call for any values of its key, or None.
 
-        Runs the call once on stand-ins for its Variables, which show what operations run on.
+        Runs the call once on stand-ins for its Variables and free numbers, which show what
+        operations run on.
         """
         texts, variables = [], []
+        numbers = {
+            k: v * 1.0  # another object
+            for k, (v, (low, high)) in enumerate(
+                zip(values[first:], self.limits, strict=True), first
+            )
+            if type(v) is float and low < v < high
+        }
         for text, v in zip(self.slots, values, strict=True):
             if isinstance(v, Variable):
                 texts.append(text)
@@ -190,7 +211,10 @@ class _Learner(NamedTuple):
         def run(*arrays):
             stand_ins[:], asked[:] = map(Variable, arrays), ()
             left = iter(stand_ins)
-            given = [next(left) if isinstance(v, Variable) else v for v in values]
+            given: list[Any] = [
+                next(left) if isinstance(v, Variable) else numbers.get(k, v)
+                for k, v in enumerate(values)
+            ]
             if first and given[0] is values[0]:
                 given[0] = [*left]
             named = zip(self.names, given[first:], strict=False)
@@ -217,8 +241,15 @@ class _Learner(NamedTuple):
             return None
         if asked:
             texts = dict(zip(map(id, stand_ins), texts, strict=True))
+            texts |= {id(v): self.slots[k] for k, v in numbers.items()}
+            used = {id(a) for _, args, *_ in asked for a in args}
+            fixed = {id(a) for _, _, attributes, _ in asked for a in attributes}
+            if not used.issuperset(map(id, numbers.values())) or not fixed.isdisjoint(
+                map(id, numbers.values())
+            ):
+                return None  # it did something else with a free number
             return self.of_operations(texts, asked, y, len(recorder.checks))
-        if y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
+        if numbers or y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
             return None
         lines = written(recorder, out)
         kinds, is_view = "x" * len(arrays), type(out) is View
@@ -242,7 +273,7 @@ class _Learner(NamedTuple):
         for k, (call, (_, args, _, result)) in enumerate(zip(calls, asked, strict=True)):
             operands = []
             for a in args:
-                if not isinstance(a, Variable):
+                if not isinstance(a, Variable) and id(a) not in texts:
                     operands.append(f"c{len(constants)}")
                     constants.append(a)
                 else:

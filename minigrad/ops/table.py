@@ -89,6 +89,12 @@ REMEMBERED = (  # whose results depend on layouts and other arguments alone, and
     "index_add", "sort", "argsort",
 )  # fmt: skip
 
+INFINITE = -math.inf, math.inf
+FREE = {  # {name of these: {argument: limits}}: numbers between them are for operations alone
+    "leaky_relu": {"slope": INFINITE}, "elu": {"alpha": INFINITE}, "huber": {"delta": (0, 1e300)},
+    "clip": {"low": INFINITE, "high": INFINITE}, "masked_fill": {"value": (-1e38, 1e38)},
+}  # fmt: skip
+
 functions = {}
 for _name, _op in registry.items():
     if _name in AXIS:
@@ -132,7 +138,7 @@ for _name, _function in functions.items():
     if getattr(_function, "__wrapped__", None) is None:  # fast.py has wrapped the others
         functions[_name] = teaching(_function)
 for _name in REMEMBERED:
-    functions[_name] = remembered(functions[_name])
+    functions[_name] = remembered(functions[_name], free=FREE.get(_name))
 for _name in ("stack", "concatenate"):
     functions[_name] = remembered(functions[_name], "xs")
 

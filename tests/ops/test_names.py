@@ -204,6 +204,44 @@ def test_a_number_or_an_operand_that_changes():
             assert np.signbit(mg.clip(mg.variable([-1.0]), y, 1.0).numpy()[0]) == np.signbit(y)
 
 
+BY_NUMBER = {
+    "leaky_relu": mg.leaky_relu, "elu": mg.elu, "huber": lambda x, v: mg.huber(x, Y, v),
+    "clip": lambda x, v: mg.clip(x, v, 0.5), "masked_fill": lambda x, v: mg.masked_fill(x, MASK, v),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_NUMBER)
+def test_one_route_serves_all_free_numbers(name):
+    function, calls = BY_NUMBER[name], names.known[name]
+    for k in range(8):
+        function(X, 0.25 + k)
+    assert len(calls) == 1
+    assert all(calls.values())
+    values = [0.5, -0.0, 0.0, -2.0, 1, True, 1e39, -np.inf, np.inf, np.nan, 3.5, np.float64(2), "a"]
+    for v in values:
+        check(name, lambda: function(X, v))  # noqa: B023
+    x = mg.variable(X.numpy(), dtype="float64", requires_grad=True)
+    for k in range(4):
+        mg.debug.gradcheck(lambda x: function(x, 0.3 + k / 7), [x])  # noqa: B023
+
+
+def test_a_function_that_looks_at_a_free_number_is_not_remembered():
+    def halved(x, slope=0.01):
+        return x * (slope / 2.0)
+
+    def added(x, slope=0.01):
+        return mg.sum(x, None) + 1.0
+
+    for function in (halved, added):
+        fast = names.remembered(function, free={"slope": (0.0, 9.0)})
+        try:
+            for k in range(1, 6):
+                assert fast(X, 1.0 * k).tolist() == function(X, 1.0 * k).tolist()
+            assert not any(names.known[function.__name__].values())
+        finally:
+            del names.known[function.__name__]
+
+
 BY_INDEX = {
     "embedding": lambda i: mg.embedding(X, i), "index_add": lambda i: mg.index_add(X, i, Y, 0),
     "cross_entropy": lambda i: mg.cross_entropy(X, i), "x[i]": lambda i: X[i],

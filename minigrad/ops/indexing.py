@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from minigrad.array.array import View
-from minigrad.array.layout import MAX_RANK, contiguous_strides, reshape_strides, size_of
+from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.formulas.expression import ADD, Program, call, symbol, where
@@ -17,12 +16,13 @@ from minigrad.ops.subscripts import (
     Place,
     is_run_time,
     located,
+    quickly_located,
     region_shape,
+    rows_of,
     spec_of,
     view_of,
     viewed,
     winners,
-    wrapped,
 )
 from minigrad.seams import seams
 from minigrad.tape.modes import state
@@ -208,7 +208,7 @@ def read(x, place):
     """Returns x[place]; for a mask, all elements that the mask covers."""
     if place.index is place.order is None:
         return Slice.apply(x, place.spec)
-    if place.spec != tuple((0, 1, n) for n in x.shape):
+    if place.spec != tuple([(0, 1, n) for n in x.array.shape]):
         x = Slice.apply(x, place.spec)
     if place.order is not None:
         x = call("permute", x, place.order)
@@ -233,28 +233,24 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
-    if type(index) is Variable and index.array.dtype.kind == "i":
-        y = _rows(x, index)
-        if y is not None:
-            return y
+    if type(index) is Variable:
+        count, places = rows_of(x, index)
+        if count:
+            shape = x.array.shape
+            if count > 1:
+                x = call("reshape", x, (size_of(shape[:count]), *shape[count:]))
+            return Take.apply(x, places, 0)
     spec = spec_of(x, index)
     if spec is not None:
         return Slice.apply(x, spec)
+    place = quickly_located(x, index)
+    if place is not None:
+        return read(x, place)
     place = located(x, index)
     y = read(x, place)
     if place.index is not None and seams.effects.is_tracing and _is_view(index):
         seams.effects.stand_in(y.array, x.array)
     return y
-
-
-def _rows(x, index):
-    """Returns x[index] for ints with axes in a Variable; None if `located` must look."""
-    array, places = x.array, index.array
-    shape, rank = array.shape, len(places.shape)
-    is_alike = type(array) is not View and array.buffer.pool is places.buffer.pool
-    if not (is_alike and shape and rank) or len(shape) + rank > MAX_RANK:
-        return None
-    return Take.apply(x, wrapped("index", index, shape[0], (0, shape)), 0)
 
 
 def _is_view(index):

@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.arguments import shown
+from minigrad.array.array import View
 from minigrad.array.dtypes import bool_, int64
-from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
+from minigrad.array.layout import (
+    MAX_RANK,
+    broadcast_shapes,
+    check_rank,
+    contiguous_strides,
+    size_of,
+)
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
 from minigrad.formulas.expression import Program, call, symbol
@@ -88,10 +95,20 @@ def located(x, index, value=None):
     value: the shape of the value to write, or None. A mask that is a Variable stays a mask if one
     value is written to all elements that it selects.
     """
-    shape, given = x.shape, index if type(index) is tuple else (index,)
-    items = _completed(shape, [_normal(i, x) for i in given])
+    items = [_normal(i, x) for i in (index if type(index) is tuple else (index,))]
+    arrays = [i for i in items if not (i is None or i is Ellipsis or isinstance(i, (int, slice)))]
+    found = _outlined(x.shape, items)
+    return _with_index(x, *found, arrays, value) if arrays else found[0]
+
+
+def _outlined(shape, items):
+    """Returns what shapes decide: a Place without index, its entries, and the rank of its view.
+
+    items: of an index, as `_normal` returns them. entries: for each array among them (its first
+    axis in the view, the number of its axes there, its first axis in x).
+    """
     spec, entries, kinds, axis, out = [], [], [], 0, 0
-    for item in items:
+    for item in _completed(shape, items):
         if item is Ellipsis:
             kinds.append("view")  # it separates its neighbours even if it covers no axis
         elif item is None:
@@ -126,13 +143,17 @@ def located(x, index, value=None):
                         f"{item.shape}",
                     )
                 spec += [(0, 1, n) for n in sizes] or [None]  # one bool gets an axis of one element
-            entries.append((out, covers or 1, item, axis))
+            entries.append((out, covers or 1, axis))
             kinds.append("index")
             axis, out = axis + covers, out + (covers or 1)
     if not entries:
         check_rank("index", out)
-        return Place(tuple(spec))
-    return _with_index(x, tuple(spec), entries, out, _are_neighbours(kinds), value)
+        return Place(tuple(spec)), (), out
+    axes = [a + k for a, covers, _ in entries for k in range(covers)]
+    order, first = None, axes[0]
+    if not _are_neighbours(kinds):
+        order, first = (*axes, *(d for d in range(out) if d not in axes)), 0
+    return Place(tuple(spec), order, first, len(axes)), entries, out
 
 
 def spec_of(x, index):
@@ -148,18 +169,82 @@ def spec_of(x, index):
             key.append(item)
         else:
             return None
-    key = tuple(key)
-    found = _specs.get(key)
+    return _known(tuple(key), x, index if type(index) is tuple else (index,))[0].spec
+
+
+def quickly_located(x, index):
+    """Does what `located` does for ints in arrays among ints and slices, None and ...; else None.
+
+    It remembers what it found for the same shapes, ints and slices.
+    """
+    key, items, arrays = [x.array.shape], [], []
+    for item in index if type(index) is tuple else (index,):
+        kind = type(item)
+        if kind is slice:
+            part = item.start, item.stop, item.step
+            if not PLAIN.issuperset(map(type, part)):
+                return None
+        elif kind is int or item is None or item is Ellipsis:
+            part = item
+        else:
+            item = _places(x, item)
+            if item is None:
+                return None
+            part = (item.array.shape,)
+            arrays.append(item)
+        key.append(part)
+        items.append(item)
+    place, entries, rank = _known(tuple(key), x, items)
+    return _with_index(x, place, entries, rank, arrays)
+
+
+def rows_of(x, index):
+    """Returns (number of axes, index over these) for a Variable that indexes the first axes of x.
+
+    The number is 0 for a Variable that `located` must look at.
+    """
+    shape, places = x.array.shape, index.array
+    rank = len(places.shape)
+    if rank and shape and not seams.effects.is_tracing:
+        if type(x.array) is View or places.buffer.pool is not x.array.buffer.pool:
+            check_operands("index", (x, index))
+        if places.dtype.kind == "i" and len(shape) + rank <= MAX_RANK:
+            return 1, wrapped("index", index, shape[0], (0, shape))
+        if places.dtype.kind == "b" and shape[:rank] == places.shape:
+            return rank, Variable(device_of(places).nonzero(places))
+    return 0, None
+
+
+def _known(key, x, items) -> Any:
+    """Returns `_outlined` for the items of an index, which decide the key."""
+    found = _found.get(key)
     if found is None:
-        if len(_specs) >= MOST:
-            _specs.clear()
-        found = _specs[key] = located(x, index).spec
+        if len(_found) >= MOST:
+            _found.clear()
+        found = _found[key] = _outlined(x.shape, items)
     return found
 
 
+def _places(x, item):
+    """Returns an item of an index as ints in a Variable with axes, or None if it has none."""
+    if seams.effects.is_tracing:
+        return None
+    kind = type(item)
+    if kind is np.ndarray or kind is list:
+        item = _from_python(item)
+        if type(item) is int or not item.ndim or item.dtype.kind == "b":
+            return None
+        return Variable(device_of(x.array).from_numpy(item.astype(np.int64), int64))
+    if kind is not Variable or not item.array.shape or item.array.dtype.kind != "i":
+        return None
+    if type(x.array) is View or item.array.buffer.pool is not x.array.buffer.pool:
+        check_operands("index", (x, item))
+    return item
+
+
 PLAIN = {int, type(None)}
-MOST = 4096  # cached specs
-_specs = {}
+MOST = 4096  # cached outlines
+_found = {}
 
 
 def is_run_time(item):
@@ -351,27 +436,23 @@ def _are_neighbours(kinds):
     return places[-1] - places[0] == len(places) - 1
 
 
-def _with_index(x, spec, entries, rank, neighbours, value):
-    """Returns the Place of a view with index arrays, folded into one over neighbouring axes."""
-    axes = [a + k for a, covers, *_ in entries for k in range(covers)]
-    order, first = None, axes[0]
-    if not neighbours:
-        order, first = (*axes, *(d for d in range(rank) if d not in axes)), 0
-    if value is not None and len(entries) == 1 and isinstance(entries[0][2], Variable):
-        mask, after = entries[0][2], rank - len(axes) - first
+def _with_index(x, place, entries, rank, arrays, value=None):
+    """Returns a Place with the index of its arrays, folded into one over neighbouring axes."""
+    if value is not None and len(arrays) == 1 and isinstance(arrays[0], Variable):
+        mask, after = arrays[0], rank - place.count - place.axis
         if mask.dtype.kind == "b" and (len(value) <= after or value[len(value) - after - 1] == 1):
-            return Place(spec, order, first, len(axes), None, mask)
-    found = [(a, covers, _entry(item, x, axis)) for a, covers, item, axis in entries]
-    index = found[0][2]
+            return Place(place.spec, place.order, place.axis, place.count, None, mask)
+    found = [_entry(item, x, axis) for item, (*_, axis) in zip(arrays, entries, strict=True)]
+    index = found[0]
     if len(found) > 1:
-        index = _folded(found, viewed((0,) * len(x.shape), 0, spec)[0])
-    check_rank("index", rank - len(axes) + index.ndim)
-    return Place(spec, order, first, len(axes), index)
+        index = _folded(found, entries, viewed((0,) * x.ndim, 0, place.spec)[0])
+    check_rank("index", rank - place.count + index.ndim)
+    return Place(place.spec, place.order, place.axis, place.count, index)
 
 
-def _folded(entries, sizes):
+def _folded(found, entries, sizes):
     """Folds one index per axis into one index over all indexed axes, in C order."""
-    arrays = [index.array for _, _, index in entries]
+    arrays = [index.array for index in found]
     common = broadcast_shapes("index", *(a.shape for a in arrays))
     device, total = device_of(arrays[0]), arrays[0]
     for (a, covers, _), array in zip(entries[1:], arrays[1:], strict=True):

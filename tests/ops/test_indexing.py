@@ -277,3 +277,47 @@ def test_one_hot_tril_triu_equal_numpy():
     for k in (-1, 0, 2):
         np.testing.assert_array_equal(mg.tril(mg.variable(a), k).numpy(), np.tril(a, k))
         np.testing.assert_array_equal(mg.triu(mg.variable(a), k).numpy(), np.triu(a, k))
+
+
+INDICES = (
+    [2, 0], np.array([2, -1]), np.array([[1], [0]], np.uint8), [True, False, True], 1, [], None,
+    (slice(None), [3, 0]), ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 0]), (1, [2, 1]), ([1], 2),
+    (..., [0, 1]), ([0, 2], None, slice(1, None)), (np.array([0, 1]), slice(2)),
+    ([[0], [1]], [1, 3]),
+    True, (slice(True, 2), [0]), ([True, False, True], [0, 1]), (slice(None), np.arange(4) > 1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [list, mg.variable])
+def test_an_index_that_comes_again_selects_the_same(kind):
+    def made(item):
+        is_data = isinstance(item, (list, np.ndarray)) and len(item)
+        return mg.variable(item) if is_data and kind is mg.variable else item
+
+    data = np.arange(24.0).reshape(3, 4, 2)
+    for _ in range(3):
+        for x in (mg.variable(data), mg.variable(data[::-1])[::-1], mg.variable(data + 24.0)):
+            for index in INDICES:
+                index = index if isinstance(index, tuple) else (index,)
+                expected = x.numpy()[index]
+                items = tuple(map(made, index))
+                for found in (x[items], x[items[0]] if len(items) == 1 else x[items]):
+                    assert found.shape == expected.shape, index
+                    assert found.tolist() == expected.tolist(), index
+
+
+def test_an_index_of_a_view_that_was_written_to_raises():
+    index, mask = mg.variable([1, 0]), mg.variable([True, False])
+    for _ in range(4):
+        base = mg.ones((2, 2), requires_grad=True) * 1.0
+        view = base[:]
+        assert (view[index].shape, view[mask].shape, view[:, index].shape) == (
+            (2, 2),
+            (1, 2),
+            (2, 2),
+        )
+        with mg.no_grad():
+            base.fill_(2.0)
+        for item in (index, mask, (slice(None), index)):
+            with pytest.raises(mg.errors.InPlaceError, match="index: this view"):
+                view[item]

@@ -6,6 +6,8 @@ functions are made from their class. A function that takes its arguments in anot
 `softmax` or `std`, stands in the module of its kind, composed of operations.
 """
 
+import math
+
 from minigrad.arguments import flag
 from minigrad.errors import ArgumentTypeError
 from minigrad.hints import teaching

@@ -1,6 +1,7 @@
 """Computes the gradients of a recorded structural op, by one function per input."""
 
 import inspect
+from typing import Any
 
 from minigrad.formulas.expression import call
 from minigrad.ops.gradient_plan import sum_to
@@ -15,30 +16,26 @@ class StructuralPlan(RoutedPlan):
 
     def __init__(self, op, mask):
         super().__init__(op, mask)
-        self.rules, self.quick, self.writes = [], None, []
-        names = set()
-        for k, rule in enumerate(op.gradients):
-            if not mask >> k & 1 or rule is None:
-                self.rules.append(None)
-                continue
-            asked = list(inspect.signature(rule).parameters)[1:]
-            names |= set(asked)
-            self.rules.append((rule, [self._source(n) for n in asked]))
+        asked = [
+            None if f is None or not mask >> k & 1 else [*inspect.signature(f).parameters][1:]
+            for k, f in enumerate(op.gradients)
+        ]
+        names = {n for some in asked for n in some or ()}
         self.saved_names = tuple(n for n in (*op.inputs, "y") if n in names)
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
+        sources = [None if some is None else [*map(self._source, some)] for some in asked]
+        self.rules, self.quick, self.writes = self._with(op.gradients, sources), None, []
         if op.array_gradients is not None:
-            self.quick = [
-                None
-                if rule is None
-                else (
-                    f,
-                    [self._quick_source(*s) for s in rule[1]],
-                    "out" in inspect.signature(f).parameters,  # it can write into a given Array
-                )
-                for rule, f in zip(self.rules, op.array_gradients, strict=True)
-            ]
-            self.writes = [k for k, rule in enumerate(self.quick) if rule and rule[2]]
+            self.quick = self._with(op.array_gradients, sources)
+            self.writes = [  # those that can write into a given Array
+                k for k, rule in enumerate(self.quick)
+                if rule and "out" in inspect.signature(rule[0]).parameters
+            ]  # fmt: skip
         self.arguments = ("dy", *self.saved_names)
+
+    def _with(self, functions, sources) -> Any:
+        pairs = zip(functions, sources, strict=True)
+        return [None if some is None else (f, some) for f, some in pairs]
 
     def leave_out(self):
         self.rules = [rule if self.mask >> k & 1 else None for k, rule in enumerate(self.rules)]
@@ -46,21 +43,15 @@ class StructuralPlan(RoutedPlan):
             self.quick = [f if self.mask >> k & 1 else None for k, f in enumerate(self.quick)]
         self.writes = [k for k in self.writes if self.mask >> k & 1]
 
-    def _quick_source(self, what, which):
-        """Returns (source, index). source: 0 a saved Array, 1 an attribute, 2 an input's shape."""
-        if what == "saved":
-            return 0, self.saved_names.index(which)
-        return (1 if what == "attribute" else 2), which
-
     def _source(self, name):
-        """Returns the source of an argument: ('saved', name), ('attribute', k) or ('shape', k)."""
+        """Returns (source, index). source: 0 a saved value, 1 an attribute, 2 an input's shape."""
         op = self.op
-        if name == "y" or name in op.inputs:
-            return "saved", name
+        if name in self.saved_names:
+            return 0, self.saved_names.index(name)
         if name in op.attributes:
-            return "attribute", op.attributes.index(name)
+            return 1, op.attributes.index(name)
         if name.endswith("_shape") and name[:-6] in op.inputs:
-            return "shape", op.inputs.index(name[:-6])
+            return 2, op.inputs.index(name[:-6])
         raise TypeError(f"op {op.__name__}: a gradient asks for {name}, which it does not have")
 
     def general(self, node, dy):
@@ -75,22 +66,19 @@ class StructuralPlan(RoutedPlan):
     backward = general
 
     def _over_arrays(self, node, dy, *kept):
-        saved = dict(zip(self.saved_names, map(Variable, kept), strict=True))
-        return [g if g is None else g.array for g in self.of_variables(node, Variable(dy), saved)]
+        results = self.of_variables(node, Variable(dy), [*map(Variable, kept)])
+        return [g if g is None else g.array for g in results]
 
     def _quickly(self, node, dy, *kept):
         """Computes Arrays by `array_gradients`, writing to a group's flat buffer if possible."""
-        attributes, wanted, results = node.attributes, node.wanted, []
+        wanted, results = node.wanted, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:
                 results.append(None)
                 continue
-            function, sources, may_write = rule
-            arguments = [
-                attributes[k] if source == 1 else wanted[k][0] if source else kept[k]
-                for source, k in sources
-            ]
-            if may_write and in_group(edge := node.edges[k]):
+            function, sources = rule
+            arguments = _arguments(node, kept, sources)
+            if k in self.writes and in_group(edge := node.edges[k]):
                 arguments.append(edge.group[0].destination(edge))
             g = function(dy, *arguments)
             shape, dtype = wanted[k]
@@ -101,9 +89,8 @@ class StructuralPlan(RoutedPlan):
 
     def backward_graph(self, node, dy):
         """Computes gradients as Variables with a graph of their own."""
-        values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
-        saved = {name: saved_variable(node, k, value) for name, k, value in values}
-        return self.of_variables(node, dy, saved)
+        values = zip(self.saved_index, node.kept, strict=True)
+        return self.of_variables(node, dy, [saved_variable(node, k, value) for k, value in values])
 
     def of_variables(self, node, dy, saved):
         """The gradients for dy and saved values, all of them Variables."""
@@ -113,15 +100,7 @@ class StructuralPlan(RoutedPlan):
                 results.append(None)
                 continue
             function, sources = rule
-            arguments = []
-            for what, which in sources:
-                if what == "saved":
-                    arguments.append(saved[which])
-                elif what == "shape":
-                    arguments.append(node.wanted[which][0])
-                else:
-                    arguments.append(node.attributes[which])
-            g = function(dy, *arguments)
+            g = function(dy, *_arguments(node, saved, sources))
             if g is not None and (g.shape != shape or g.dtype is not dtype):
                 if g.dtype is not dtype:
                     g = g.to(dtype)
@@ -129,3 +108,12 @@ class StructuralPlan(RoutedPlan):
                     g = call("sum_to", g, shape)
             results.append(g)
         return results
+
+
+def _arguments(node, saved, sources):
+    """Returns what a gradient function asks for besides dy."""
+    attributes, wanted = node.attributes, node.wanted
+    return [
+        attributes[k] if source == 1 else wanted[k][0] if source else saved[k]
+        for source, k in sources
+    ]

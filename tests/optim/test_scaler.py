@@ -374,6 +374,7 @@ WAYS = {
     "with a graph": lambda w, s: s.scale((w * w).sum()).backward(create_graph=True),
     "manager": by_manager(lambda w, s: s.scale((w * w).sum())),
     "accumulated": lambda w, s: (s.scale(w.sum()).backward(), w.sum().backward()),
+    "compiled loss": lambda w, s: mg.compile(lambda x: s.scale((x * x).sum()))(w).backward(),
     "compiled model": lambda w, s: s.scale(mg.compile(lambda x: (x * x).sum())(w)).backward(),
 }
 

@@ -196,8 +196,11 @@ class Pullback:
         outputs: the number of upstream gradients, which are its first arguments.
         kept: the indices of the kept values that follow them.
         targets: for each result, the index of its edge.
+
+    scaled_by: the GradScaler that scaled a loss inside the function, or None.
     """
 
+    scaled_by: Any = None
     modes, default, function, numbers = None, None, None, None
     donated = identities = unused = members = ()
 
@@ -228,6 +231,8 @@ class Pullback:
     def __call__(self, dys, node):
         """Return the gradients of the edges of a call's node: Arrays, or None."""
         kept, drawn = node.kept, node.attributes
+        if self.scaled_by is not None and state.backward_pass is not None:
+            state.backward_pass.scaled_by = self.scaled_by
         operands = [device_of(g).contiguous(g) for g in dys] + [kept[k] for k in self.kept]
         with self._lock:
             run = self.run or self.make(self)
@@ -311,7 +316,7 @@ class Linker:
         for node in order:
             check(node)
         outer, running = state.backward_pass, state.running
-        state.backward_pass = BackwardPass(is_committed=False, is_entrusted=False)
+        mine = state.backward_pass = BackwardPass(is_committed=False, is_entrusted=False)
         try:
             with no_grad():
                 walk(iter(order), arrived, True, False, None, None)
@@ -326,7 +331,9 @@ class Linker:
                 refs.append(self._result(g, refs, own))
         del arrived, order
         self.most_random = max(self.most_random, trace.random_count)
-        return self._capture(dys, targets, refs)
+        pullback = self._capture(dys, targets, refs)
+        pullback.scaled_by = mine.scaled_by
+        return pullback
 
     def _edge(self, leaf):
         """Return the index of a leaf's edge, or None if the function itself made the leaf."""

@@ -22,7 +22,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "mg.clip(x, low, high)",
         "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
         "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
-        "from_array": "mg.from_numpy(array)",
+        "from_array": "mg.from_numpy(array)", "GradScaler": "mg.optim.GradScaler",
         "half": "mg.float32: there is no float16", "hstack": "mg.concatenate(xs, 1)",
         "index_select": "x[index]", "inference_mode": "mg.inference()", "int": "mg.int64",
         "is_grad_enabled": "mg.is_recording()", "is_tensor": "isinstance(x, mg.Variable)",

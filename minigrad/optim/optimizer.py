@@ -49,7 +49,6 @@ class Optimizer:
     below_one: tuple = ()
     formula: Any  # (p, g, state, h) -> the new p and the new state
     _scheduled: list | None
-    _skip: Any = None  # while a GradScaler's step is traced: see `traced`
 
     def __init_subclass__(cls):
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -90,8 +90,9 @@ def update(optimizer, place):
     program.
     """
     device, trace = default_device(), seams.effects
+    skip = vars(optimizer).get("_skip")  # of a GradScaler
     for group in optimizer.groups:
-        numbers = _TracedNumbers(device, group, optimizer._skip)
+        numbers = _TracedNumbers(device, group, skip)
         rule = numbers.update
         trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:

@@ -60,7 +60,7 @@ def _run_backward(root, dy, retain_graph, create_graph):
     ready()
     dy = upstream(root, dy)
     leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
-    commit(leaves, [dy.array.storage], scaler_of_pass())
+    commit(leaves, [dy.array.storage], state.take_scaler())
 
 
 def upstream(root, dy):
@@ -102,8 +102,8 @@ class BackwardPass:
     """A running backward pass.
 
     is_committed: whether its gradients go to `.grad`, directly into slices of groups if possible.
-    is_entrusted: whether user code has run during the pass; see `lending.entrusted`. scaled_by: the
-    GradScaler whose scaled loss the pass went through, or None.
+    is_entrusted: whether user code has run during the pass; see `lending.entrusted`.
+    scaled_by: the GradScaler whose scaled loss the pass went through, or None.
     """
 
     __slots__ = ("is_active", "is_committed", "is_entrusted", "scaled_by")
@@ -156,8 +156,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
             return flow(order, start, retain_graph or create_graph, create_graph, only, live)
     finally:
         state.backward_pass, state.running = outer, running
-        state.scaled_by = mine.scaled_by
-        mine.is_active = False
+        mine.is_active, state.scaled_by = False, mine.scaled_by
 
 
 def _order(roots, create_graph):
@@ -339,31 +338,22 @@ def add_into(a, b):
 # -- Writing .grad ---------------------------------------------------------------------------------
 
 
-def scaler_of_pass():
-    """Returns the GradScaler that scaled a loss of the last pass, or None; forgets it."""
-    found, state.scaled_by = state.scaled_by, None
-    return found
-
-
-def commit(leaves, taken=(), scaled_by=None):
-    """Adds gradients to `.grad`. No `.grad` shares memory with another or with `taken`.
-
-    scaled_by: the GradScaler that scaled the loss; it marks the gradients.
-    """
-    _write_grads(leaves, set(taken), scaled_by)
+def commit(leaves, taken=(), scaler=None):
+    """Adds gradients to `.grad`. No `.grad` shares memory with another or with `taken`."""
+    _write_grads(leaves, set(taken), scaler)
     for leaf in leaves:
         for hook in tuple((leaf.post_hooks or {}).values()):
             hook(leaf)
 
 
 @uninterrupted
-def _write_grads(leaves, seen, scaled_by):
-    """Writes every `.grad`. After Ctrl-C either all of them are new or none is."""
+def _write_grads(leaves, seen, scaler):
+    """Writes every `.grad`; the loss's scaler marks it. After Ctrl-C all are new or none is."""
     seams.effects.grad(*leaves)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)
-    if scaled_by is not None:
-        scaled_by._mark(leaves)
+    if scaler is not None:
+        scaler._mark(leaves)
 
 
 def write_grad(leaf, g, seen):

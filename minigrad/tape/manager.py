@@ -16,7 +16,7 @@ from minigrad.errors import (
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
-from minigrad.tape.backward import commit, gradients, scaler_of_pass, upstream
+from minigrad.tape.backward import commit, gradients, upstream
 from minigrad.tape.groups import join
 from minigrad.tape.lending import given_back, lent, replaced
 from minigrad.tape.modes import state
@@ -241,13 +241,13 @@ class GradManager:
                     details=[("made at", y.node.line)],
                 )
         found = gradients(losses, dys, is_committed=True)
-        scaled_by = scaler_of_pass()
+        scaler = state.take_scaler()
         wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
         if self._keep_empty_grad:
             for p, _ in self._attached.values():
                 if p not in wanted and p.requires_grad and p._grad is None:
                     wanted[p] = filled(p.array, 0.0)
-        commit(self._called_back(wanted), [d.array.storage for d in dys], scaled_by)
+        commit(self._called_back(wanted), [d.array.storage for d in dys], scaler)
 
     def _called_back(self, found):
         """Passes gradients through the callbacks of parameters, then of groups; returns them."""

@@ -38,6 +38,11 @@ class State(threading.local):
     # collects the calls of custom Functions while a compiled step runs eagerly
     notes: Any = None
 
+    def take_scaler(self):
+        """Returns the GradScaler that scaled a loss of the last pass, or None; forgets it."""
+        found, self.scaled_by = self.scaled_by, None
+        return found
+
     def update(self):
         """Recomputes `path`."""
         if self.watchers:

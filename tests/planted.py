@@ -39,14 +39,16 @@ FAULTS = {
         "minigrad/course/contents.py", "Next: {one.id}", "Then: {one.id}"
     ),
     "compiler/test_convolutions.py": Fault(  # the two dilations change places
-        "minigrad/compiler/cpu/opaque_text.py",
-        'i.attributes["window"].padding, *dilation]',
-        'i.attributes["window"].padding, *dilation[::-1]]',
+        "minigrad/compiler/cpu/schedule.py",
+        "more = dict(i.attributes)",
+        "more = {k: v._replace(dilation=v[3][::-1]) if k == 'window' else v"
+        " for k, v in i.attributes.items()}",
     ),
     "compiler/test_equality.py": Fault(  # gradients of the last row of a table of vectors are lost
-        "minigrad/compiler/cpu/opaque_text.py",
-        'OpaqueText("add_f4", [*before, *scratch], [], n, "add_f4")',
-        'OpaqueText("add_f4", [*before, *scratch], [], n - 1, "add_f4")',
+        "minigrad/compiler/cpu/schedule.py",
+        "return getattr(kernel_calls, i.op)(*i.inputs, *i.outputs, **more)",
+        "found = getattr(kernel_calls, i.op)(*i.inputs, *i.outputs, **more)\n"
+        "    return found._replace(extent=found.extent - 1) if i.op == 'scatter_add' else found",
     ),
     "compiler/test_equality_dtypes.py": Fault(  # in columns, ints begin with the limit of int64
         "minigrad/compiler/cpu/kernel_lines.py",
@@ -59,7 +61,9 @@ FAULTS = {
         "if self.last[value] < t:",
     ),
     "compiler/test_equality_values.py": Fault(  # argmin is argmax
-        "minigrad/compiler/cpu/opaque_text.py", 'int(i.attributes["is_max"])', "1"
+        "minigrad/compiler/cpu/schedule.py",
+        "more = dict(i.attributes)",
+        "more = {k: v or k == 'is_max' for k, v in i.attributes.items()}",
     ),
     "compiler/test_ops.py": Fault(  # argmin is written down as argmax
         "minigrad/compiler/trace/trace.py",

@@ -251,8 +251,6 @@ class Step:
 
     def pack(self):
         w, out = self.inputs[0], self.outputs[0]
-        if self.attributes["is_turned"]:
-            w = w.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]
         o, rows = w.shape[0], w[0].size
         blocks = np.zeros((out.shape[0] * 4, 1 + rows), out.dtype)
         blocks[:o, 1:] = w.reshape(o, rows)

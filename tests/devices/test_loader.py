@@ -245,7 +245,7 @@ def test_a_kernel_has_one_file_for_a_signature_and_for_the_types_of_a_call(empty
 GATHERING = """
 @jit("void(i8, i8, i8)")
 def kernel(x, index, out):
-    gather_i4(x, index, out, 1, 3, 2, 1, 0, 2)
+    gather_i4(x, index, out, 1, 3, 2, 1, 0, 0, 2)
 """
 
 

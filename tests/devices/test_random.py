@@ -24,7 +24,7 @@ def draw(name, n, key=KEY, counter=0, span=(-5, 12), out=None, start=0, stop=Non
     bounds = span if name == "random_integers_i8" else ()
     stop = n if stop is None else stop
     getattr(loader.load_source(f"random.{name[-2:]}"), name)(
-        out.ctypes.data, start, stop, *bounds, key, counter
+        out.ctypes.data, *bounds, key, counter, start, stop
     )
     return out
 

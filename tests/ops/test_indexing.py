@@ -251,10 +251,11 @@ def test_embedding_gradient_adds_up_repeated_rows_in_any_split(monkeypatch):
     index = np.array([[1, 3], [1, 1]])
     want = np.zeros_like(weight)
     np.add.at(want, index, np.ones((2, 2, 3)))
-    for cut in ([(0, 4)], [(0, 2), (2, 4)]):
-        monkeypatch.setattr("minigrad.devices.cpu.structural.ranges", lambda n, work, cut=cut: cut)
+    monkeypatch.setattr("minigrad.devices.cpu.structural.SPLIT", 1)
+    for parts in (1, 2):
+        monkeypatch.setattr("minigrad.devices.threads.threads.count", parts)
         w = mg.variable(weight, requires_grad=True)
-        y = mg.embedding(w, index) if cut == [(0, 4)] else mg.embedding(w, index.reshape(4))
+        y = mg.embedding(w, index) if parts == 1 else mg.embedding(w, index.reshape(4))
         np.testing.assert_array_equal(y.numpy().reshape(2, 2, 3), weight[index])
         y.sum().backward()
         np.testing.assert_array_equal(w.grad.numpy(), want)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 from minigrad.devices.cpu import blas, structural
+from minigrad.devices.threads import threads
 from minigrad.devices.window import Window
 from minigrad.ops import convolution
 from tests.ops import numeric, oracles
@@ -238,12 +239,10 @@ def test_conv2d_side_by_side_equals_one_range(monkeypatch):
         return mg.conv2d(x, w, b, padding=1, groups=2)
 
     dy = rng.standard_normal((5, 6, 6, 6))
-    monkeypatch.setattr(structural, "ranges", lambda n, work: [(0, n)])
     y = numeric.value_of(function, arrays)
     grads = numeric.gradients_of(function, arrays, [True] * 3, dy)
-    monkeypatch.setattr(
-        structural, "ranges", lambda n, work: [(0, 2), (2, n)] if n > 2 else [(0, n)]
-    )
+    monkeypatch.setattr(structural, "SPLIT", 1)
+    monkeypatch.setattr(threads, "count", 2)  # ranges of 2 and 3 images
     np.testing.assert_allclose(numeric.value_of(function, arrays), y, rtol=1e-12)
     for g, h in zip(grads, numeric.gradients_of(function, arrays, [True] * 3, dy), strict=True):
         np.testing.assert_allclose(h, g, rtol=1e-10, atol=1e-12)

@@ -5,6 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.devices.cpu import structural
+from minigrad.devices.threads import threads
 from minigrad.ops.creation import Generator
 
 DRAWS = {
@@ -30,7 +31,8 @@ def test_random_numbers_depend_on_seed_and_place_alone(name, size):
 def test_random_numbers_cut_into_ranges_are_those_of_one_range(name, monkeypatch):
     draw = DRAWS[name]
     whole = draw((999,), Generator(3)).numpy()
-    monkeypatch.setattr(structural, "ranges", lambda n, work: [(0, 11), (11, 501), (501, n)])
+    monkeypatch.setattr(structural, "SPLIT", 1)
+    monkeypatch.setattr(threads, "count", 7)  # ranges of 142 and 143: cut within blocks
     np.testing.assert_array_equal(draw((999,), Generator(3)).numpy(), whole)
 
 

@@ -1,7 +1,5 @@
 """Kernels that are cut into ranges give what they give whole: every operation, forced to be cut."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -14,17 +12,11 @@ from tests.ops.test_values import check
 OPS = public_ops()
 
 
-def three_ranges(count, work):
-    """As structural.ranges, but always three ranges where there is enough to cut."""
-    parts = min(3, max(1, count))
-    return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
-
-
 @pytest.fixture
 def cut(monkeypatch):
-    """Everything is cut into three ranges."""
+    """Everything is cut into three ranges where there is enough to cut."""
     monkeypatch.setattr(programs, "SPLIT", 1)
-    monkeypatch.setattr(structural, "ranges", three_ranges)
+    monkeypatch.setattr(structural, "SPLIT", 1)
     monkeypatch.setattr(threads, "count", 3)
 
 

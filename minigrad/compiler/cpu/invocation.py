@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from minigrad.array.dtypes import float64
-from minigrad.compiler.cpu.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.fuse.epilogue import rows_of_block, tile_text
 from minigrad.compiler.program.program import Value
+from minigrad.devices.cpu.kernel_calls import OwnPart
 from minigrad.devices.gemm_plan import gemm_calls
 
 
@@ -173,38 +173,30 @@ class Writer:
             self.checks.append(i)
             addresses = [self.address(r.value, r.offset) for r in (*i.inputs, *i.outputs)]
             return [Invocation(f"callback({len(self.checks)})", addresses)]
-        own = None if call.scratch is None else Own(call, self.n_threads)
-        found = opaque_text(i, lambda r: self.address(r.value, r.offset), own)
+        found, holes = call.kernel_call, Holes()
         self.includes.add(found.include)
-        holes = Holes()
-        for x in found.before:
-            holes.add("{} + {} * t", *x) if type(x) is OwnPart else holes.add("{}", x)
-        before, more = ", ".join(holes.texts), Holes(len(holes.values))
-        if found.is_check:
+        for x in found.operands:
+            holes.add(*self._operand(call, x))
+        for x in found.numbers:
+            holes.add(*x) if type(x) is tuple else holes.add("{}", x)
+        if found.extent is None:
             self.checks.append(i)
+            before = ", ".join(holes.texts)
             holes.add("{}", len(self.checks))
             text = f"if {found.function}({before}) >= 0: i8_at(status)[0] = {holes.texts[-1]}"
             return [Invocation(text, holes.values)]
-        for x in found.after:
-            more.add("{}", x) if isinstance(x, int) else more.texts.append(x)
-        if i.op == "random":
-            more.texts[-1] = "counter + {" + str(len(holes.values) + len(more.values)) + "}"
-            more.values.append(i.attributes["counter"])
-        texts = ", ".join([before, "{b}", "{e}", *more.texts])
-        values = [*holes.values, *more.values]
-        return [Invocation(f"{found.function}({texts})", values, found.extent)]
+        text = f"{found.function}({', '.join([*holes.texts, '{b}', '{e}'])})"
+        return [Invocation(text, holes.values, found.extent)]
 
-
-class Own:
-    """own(elements): the place `elements` into the scratch of the thread that runs a call."""
-
-    def __init__(self, call, n_threads):
-        self.parts, self.scratch = n_threads if call.is_cut else 1, call.scratch
-        self.step = self.scratch.nbytes // self.parts
-
-    def __call__(self, elements):
-        place = Address(self.scratch, elements * self.scratch.dtype.itemsize)
-        return OwnPart(place, self.step) if self.parts > 1 else place
+    def _operand(self, call, x):
+        """Return (text, its values) of an operand of a KernelCall."""
+        if type(x) is not OwnPart:
+            return "{}", self.address(x.value, x.offset)
+        if call.scratch is None:
+            return "{}", x.address
+        size = call.scratch.dtype.itemsize
+        place, step = Address(call.scratch, x.begin * size), self._scratch_step(call) * size
+        return ("{} + {} * t", place, step) if call.is_cut else ("{}", place)
 
 
 class Holes:

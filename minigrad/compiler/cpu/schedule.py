@@ -8,15 +8,14 @@ from typing import Any
 
 from minigrad.array.dtypes import float32, float64
 from minigrad.compiler.cpu.kernel_text import kernel_text
-from minigrad.compiler.cpu.opaque_text import scratch_of, work_of
 from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import rooted
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
+from minigrad.devices.cpu import kernel_calls
 
 WORTH = 4000  # minimum nanoseconds on one core for a call to be split
-FLOPS = 80  # per nanosecond on one core, roughly, for products
-WINDOW_FLOPS = 40  # the same for convolutions without unfolding
+FLOPS = 80  # per nanosecond on one core, roughly: products
 SHARED = 300_000  # minimum nanoseconds of a step to wake threads, which takes 50,000 or more
 
 
@@ -28,6 +27,7 @@ class ScheduledCall:
     """
 
     kernel: Any
+    kernel_call: Any  # a KernelCall, of an opaque one
     scratch: Any
     table: Any  # in a GPU's plan: its TableCall
 
@@ -48,8 +48,17 @@ def estimate(item):
         return item.flops / FLOPS + 300 + more
     if type(item) is Loop:
         return kernel_text(item, False).ns
-    moved = sum(r.size for r in (*item.reads, *item.writes))
-    return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
+    return 0 if item.calls_back else kernel_call(item.instruction).work + 50
+
+
+def kernel_call(i, parts=1):
+    """Return the KernelCall of an instruction; parts: how many threads share it."""
+    more = dict(i.attributes)
+    if i.op in ("scatter_add", "correlate"):  # whose scratch depends on it
+        more["parts"] = parts
+    if i.op == "random":  # names of the step: the run's counter plus the instruction's own
+        more |= {"seed": ("seed",), "counter": ("counter + {}", more["counter"])}
+    return getattr(kernel_calls, i.op)(*i.inputs, *i.outputs, **more)
 
 
 def regions_of(items, owner, n_threads):
@@ -130,12 +139,14 @@ def _opaque_calls(item, ns, refs, n):
     """Return the calls of a hand-written kernel: split into ranges, with its scratch memory."""
     (reads, writes), i = refs, item.instruction
     call = ScheduledCall("opaque", item, reads, writes, ns)
+    if call.calls_back:
+        return [call]
     parts = n if ns > WORTH and not call.stops else 1
     call.is_cut = parts > 1
-    size = scratch_of(i, parts)
-    if not size:
+    call.kernel_call = kernel_call(i, parts)
+    if not call.kernel_call.scratch:
         return [call]
-    call.scratch = Value(TEMPORARY, float32, size * parts, name="scratch")
+    call.scratch = Value(TEMPORARY, float32, call.kernel_call.scratch * parts, name="scratch")
     scratch = whole(call.scratch)
     call.writes.append(scratch)
     if i.op != "correlate" or not call.is_cut:

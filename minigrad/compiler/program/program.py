@@ -122,8 +122,8 @@ class Instruction:
         'solve': none; its second and third outputs are scratch memory. 'cholesky': none.
         'random': kind, low, high, counter (added to the run's own).
         'unfold', 'fold', 'largest': window.
-        'pack': is_turned. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c
-            kh kw), the first four of a block zeros; is_turned: flipped, with c and o swapped.
+        'pack': none. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c kh
+            kw), the first four of a block zeros.
         'convolve': window. Images with packed kernels, without a bias.
         'correlate': window. The kernel gradient, from g (n, o, oh, ow) and images.
         'callback': call. Runs Python, which also sees memory outside the step; see `callbacks`.

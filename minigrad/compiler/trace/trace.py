@@ -29,7 +29,7 @@ from minigrad.compiler.trace.numbers import Number, without_numbers
 from minigrad.compiler.trace.tracebuffer import TraceBuffer, nowhere
 from minigrad.devices import backend
 from minigrad.devices.backend import active, values
-from minigrad.devices.cpu.direct import border, pays
+from minigrad.devices.cpu.direct import border, pays, turned
 from minigrad.devices.table import Device
 from minigrad.formulas.expression import (
     ADD,
@@ -378,19 +378,19 @@ class Trace(Device, StepEffects):
 
     def convolve(self, x, w, bias, out, window):
         """Record out = cross-correlation of x with w; the bias fuses with later operations."""
-        self._convolve(x, w, False, out, window)
+        self._convolve(x, w, out, window)
         assert bias is not None, "Conv2d always has one"
         row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
         self.record("elementwise", (out, row), (out,), program=ADD)
 
     def convolve_back(self, g, w, out, window):
         """Record out = input gradient: a convolution of g with the flipped kernels."""
-        self._convolve(g, w, True, out, border(window))
+        self._convolve(g, w.view(*turned(*w.layout())), out, border(window))
 
-    def _convolve(self, x, w, is_turned, out, window):
+    def _convolve(self, x, w, out, window):
         blocks, rows = -(-out.shape[1] // 4), x.shape[1] * w.shape[2] * w.shape[3]
         packed = self.empty((blocks, 4 * (1 + rows)), w.dtype)
-        self.record("pack", (w,), (packed,), is_turned=is_turned)
+        self.record("pack", (w,), (packed,))
         self.record("convolve", (x, packed), (out,), window=window)
 
     def correlate(self, g, x, out, window):

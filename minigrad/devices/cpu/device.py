@@ -7,7 +7,6 @@ from minigrad.array.dtypes import int64
 from minigrad.array.layout import MAX_SIZE, check_size, size_of
 from minigrad.devices import backend
 from minigrad.devices.cpu import blas
-from minigrad.devices.cpu.direct import DirectConvolution
 from minigrad.devices.cpu.programs import Programs
 from minigrad.devices.cpu.structural import StructuralKernels
 from minigrad.devices.host import HostMemory
@@ -15,7 +14,7 @@ from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
 
 
-class Cpu(HostMemory, Programs, StructuralKernels, DirectConvolution):
+class Cpu(HostMemory, Programs, StructuralKernels):
     """The device table (see `table.Device`) on the CPU."""
 
     name = "cpu"

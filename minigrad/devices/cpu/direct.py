@@ -2,12 +2,6 @@
 
 import functools
 
-from minigrad.array.layout import size_of
-from minigrad.devices.cpu import structural
-from minigrad.devices.loader import source_kernel
-from minigrad.devices.table import Device
-from minigrad.devices.threads import threads
-from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
 
 PIXELS, TILE = 1024, 16  # as in source/direct.py
@@ -77,56 +71,3 @@ def pays(what, dtype, shape, kernels, window):
         to_add = 10 / (vectors * step)  # to add the lanes at the end
         products *= up(c * kh * kw, 3) / (c * kh * kw) * (1 + to_add)
     return products < 1.25 + 9 / o
-
-
-class DirectConvolution(Device):
-    """The device table functions for convolutions of stride 1, one group, float32."""
-
-    def convolves(self, what, dtype, shape, kernels, window):
-        return pays(what, dtype, shape, kernels, window)
-
-    def convolve_back(self, g, w, out, window):
-        w = w.view(*turned(w.shape, w.strides, w.offset))
-        self.convolve(g, w, None, out, border(window))
-
-    def convolve(self, x, w, bias, out, window):
-        (n, c, h, width), (o, _, kh, kw) = x.shape, w.shape
-        (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
-        blocks = up(o, 4) // 4
-        packed = self.empty((blocks, 4 * (1 + c * kh * kw)), x.dtype)
-        source_kernel("direct", "pack_f4")(
-            w.address, 0 if bias is None else bias.address, packed.address, 0, blocks,
-            o, c, kh, kw, *w.strides,
-        )  # fmt: skip
-        size = convolution_scratch(w.shape, (oh, ow), window.dilation)
-        parts = structural.ranges(n, out.size * c * kh * kw // PRODUCTS)
-        scratch = self.empty((len(parts), size), x.dtype)
-        more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw)
-        calls = [
-            (x.address, packed.address, out.address, scratch.address + k * size * 4, a, b, *more)
-            for k, (a, b) in enumerate(parts)
-        ]
-        threads.run(source_kernel("direct", "convolve_f4"), calls)
-
-    def correlate(self, g, x, out, window):
-        (n, o, oh, ow), (_, c, h, width), (kh, kw) = g.shape, x.shape, out.shape[2:]
-        (ph, pw), (dh, dw) = window.padding, window.dilation
-        parts = structural.ranges(n, g.size * c * kh * kw // PRODUCTS)
-        images = -(-n // len(parts))
-        size, _, step = correlation_scratch(x.shape, out.shape, (oh, ow), (dh, dw), images)
-        scratch = self.empty((len(parts), size), x.dtype)
-        totals = self.empty((len(parts), *out.shape), x.dtype) if len(parts) > 1 else out
-        more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw, step)
-        calls = [
-            (
-                g.address,
-                x.address,
-                totals.address + 4 * k * size_of(out.shape),
-                scratch.address + 4 * k * size,
-                *(a, b, *more),
-            )
-            for k, (a, b) in enumerate(parts)
-        ]
-        threads.run(source_kernel("direct", "correlate_f4"), calls)
-        if totals is not out:
-            self.reduce(IDENTITY, "sum", (totals,), out, totals.shape, (0,))

@@ -27,7 +27,7 @@ from minigrad.seams import Effects, seams
 # functions of the device table that a route calls again: they return nothing
 CALLED = {"scatter_add", "put", "argsort"}
 # functions that reach the recorder's own `run_small`, `run_check`, `copy` and `convert`
-FOLLOWED = {"cumsum", "arg_reduce", "join", "gather", "wrap_index", "all_within"}
+FOLLOWED = {"cumsum", "arg_reduce", "join", "gather", "wrap_index", "all_within", "run_kernel"}
 MOST_FIXED = 1024  # elements that a route keeps to copy them
 MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
 # stand in for a program, for kernels that are of none and write one Array, or none

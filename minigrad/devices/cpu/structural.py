@@ -1,64 +1,64 @@
-"""Calls the CPU's hand-written kernels: indices, scans, random numbers, windows."""
+"""Calls the CPU's hand-written kernels: indices, scans, random numbers, windows, convolutions."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from minigrad.array.array import ndarray
 from minigrad.array.dtypes import float32, int64
 from minigrad.array.layout import size_of
-from minigrad.devices.cpu import blas
+from minigrad.devices.cpu import blas, kernel_calls
+from minigrad.devices.cpu.direct import border, pays, turned, up
+from minigrad.devices.cpu.kernel_calls import OwnPart
 from minigrad.devices.loader import source_kernel
 from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
-from minigrad.formulas.sums import scratch_to_add
+from minigrad.formulas.expression import IDENTITY
 
 SPLIT = 1 << 16  # elements from which a kernel is split into one range per thread
 
 
+def parts_of(count, work):
+    """Return 1, or the number of threads if the work (in elements) is worth splitting."""
+    return 1 if work < SPLIT else max(1, min(threads.count, count))
+
+
 def ranges(count, work):
-    """Return [(0, count)], or one range per thread if the work (in elements) is worth it."""
-    parts = 1 if work < SPLIT else max(1, min(threads.count, count))
+    """Return [(0, count)], or one range per thread if the work is worth it."""
+    parts = parts_of(count, work)
     return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
 
 
 class StructuralKernels(Device):
     """The device table functions that are not formula programs (see `table.Device`)."""
 
-    def gather(self, x, index, out):
-        (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
-        function = source_kernel("gather", "gather", out.dtype.moved)
-        if out.size < SPLIT:
-            self.run_small(function, (x, index, out), (outer, n, m, r, 0, m))
-            return
-        if outer > m:  # few indices: split the outer axis
-            calls = [
-                (
-                    x.address + a * n * r * size,
-                    index.address,
-                    out.address + a * m * r * size,
-                    *(b - a, n, m, r, 0, m),
-                )
-                for a, b in ranges(outer, out.size)
-            ]
-        else:
-            places = (x.address, index.address, out.address, outer, n, m, r)
-            calls = [(*places, a, b) for a, b in ranges(m, out.size)]
+    def run_kernel(self, call) -> Any:
+        """Make a KernelCall that is no check; return the scratch memory (threads, ...), or None."""
+        function = source_kernel(call.file, call.name, call.code)
+        if call.work < SPLIT and not call.scratch:
+            self.run_small(function, call.operands, (*call.numbers, 0, call.extent))
+            return None
+        cuts = ranges(call.extent, call.work)
+        scratch = self.empty((len(cuts), call.scratch), float32) if call.scratch else None
+        calls = []
+        for k, cut in enumerate(cuts):
+            own = 0 if scratch is None else scratch.address + k * call.scratch * 4
+            places = [own + x.begin * 4 if type(x) is OwnPart else x.address for x in call.operands]
+            calls.append((*places, *call.numbers, *cut))
         threads.run(function, calls)
+        return scratch
+
+    def run_small(self, function, arrays, numbers):
+        """Run a kernel that is too small to split."""
+        function(*[x.address for x in arrays], *numbers)
+
+    def gather(self, x, index, out):
+        self.run_kernel(kernel_calls.gather(x, index, out))
 
     def scatter_add(self, source, index, out):
-        if out.dtype is not float32:
-            function = source_kernel("gather", "add", out.dtype.code)
-            self._to_targets(function, source, index, out)
-            return
-        (outer, n, r), m = out.shape, source.shape[1]
-        cuts = ranges(n, source.size)
-        size, rows = scratch_to_add(-(-n // len(cuts)), m, r)
-        scratch = self.empty((size * len(cuts),), float32) if size else None
-        places = (source.address, index.address, out.address, outer, n, m, r)
-        own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
-        calls = [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)]
-        threads.run(source_kernel("add_f4", "add_f4"), calls)
+        parts = parts_of(out.shape[1], source.size)
+        self.run_kernel(kernel_calls.scatter_add(source, index, out, parts))
 
     def join(self, parts, out, axis):
         dtype = out.dtype
@@ -72,13 +72,7 @@ class StructuralKernels(Device):
         function(table.ctypes.data, len(parts), out.address, outer, row)
 
     def put(self, source, index, out):
-        function = source_kernel("gather", "put", out.dtype.moved)
-        self._to_targets(function, source, index, out)
-
-    def _to_targets(self, function, source, index, out):
-        (outer, n, r), m = out.shape, source.shape[1]
-        places = (source.address, index.address, out.address, outer, n, m, r)
-        threads.run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
+        self.run_kernel(kernel_calls.put(source, index, out))
 
     def wrap_index(self, index, n, out):
         function = source_kernel("gather", "wrap", index.dtype.code)
@@ -99,39 +93,11 @@ class StructuralKernels(Device):
 
     def cumsum(self, x, out, axis):
         x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
-        self._along("cumsum", x, out, axis)
+        self.run_kernel(kernel_calls.cumsum(x, out, axis))
 
     def arg_reduce(self, x, out, axis, is_max):
         x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
-        self._along("arg", x, out, axis, int(is_max))
-
-    def _along(self, name, x, out, axis, *more):
-        if not x.size:
-            return
-        shape, size = x.shape, x.dtype.itemsize
-        outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
-        function = source_kernel("scan", name, x.dtype.code)
-        if x.size < SPLIT:
-            self.run_small(function, (x, out), (outer, n, inner, 0, inner, *more))
-            return
-        out_row = out.size // max(1, outer) * out.dtype.itemsize
-        if outer > 1:
-            calls = [
-                (
-                    x.address + a * n * inner * size,
-                    out.address + a * out_row,
-                    *(b - a, n, inner, 0, inner, *more),
-                )
-                for a, b in ranges(outer, x.size)
-            ]
-        else:
-            places = (x.address, out.address, outer, n, inner)
-            calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
-        threads.run(function, calls)
-
-    def run_small(self, function, arrays, numbers):
-        """Run a kernel that is too small to split."""
-        function(*[x.address for x in arrays], *numbers)
+        self.run_kernel(kernel_calls.arg_reduce(x, out, axis, is_max))
 
     def run_check(self, function, arrays, numbers):
         """Run a kernel that returns the first bad place of its first Array, or -1.
@@ -144,23 +110,13 @@ class StructuralKernels(Device):
         ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")
 
     def solve(self, a, b, out, factors, rest):
-        (count, m, n), k = a.shape, b.shape[2]
-        places = [x.address for x in (a, b, out, factors, rest)]
-        calls = [(*places, m, n, k, p, q) for p, q in ranges(count, factors.size * min(m, n))]
-        threads.run(source_kernel("linalg", "solve"), calls)
+        self.run_kernel(kernel_calls.solve(a, b, out, factors, rest))
 
     def cholesky(self, a, out):
-        count, n, _ = a.shape
-        calls = [(a.address, out.address, n, p, q) for p, q in ranges(count, a.size * n)]
-        threads.run(source_kernel("linalg", "cholesky"), calls)
+        self.run_kernel(kernel_calls.cholesky(a, out))
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        function = source_kernel("random", f"random_{kind}", array.dtype.code)
-        more = (low, high) if kind == "integers" else ()
-        calls = [
-            (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
-        ]
-        threads.run(function, calls)
+        self.run_kernel(kernel_calls.random(array, kind, seed, counter, low, high))
 
     def side_by_side(self, function, count, work):
         calls = [(k, a, b) for k, (a, b) in enumerate(ranges(count, work))]
@@ -171,20 +127,33 @@ class StructuralKernels(Device):
             threads.run(function, calls)
 
     def parts(self, count, work):
-        return len(ranges(count, work))
+        return parts_of(count, work)
 
     def unfold(self, x, out, window):
-        more = (x.shape[1], *window.sizes(x.shape), out.strides[1], out.strides[0])
-        self._planes("unfold", x, (x, out), more, out.size)
+        self.run_kernel(kernel_calls.unfold(x, out, window))
 
     def fold(self, columns, out, window):
-        more = (out.shape[1], *window.sizes(out.shape), columns.strides[1], columns.strides[0])
-        self._planes("fold", out, (columns, out), more, columns.size)
+        self.run_kernel(kernel_calls.fold(columns, out, window))
 
     def largest(self, x, out, window):
-        self._planes("largest", x, (x, out), window.sizes(x.shape), x.size)
+        self.run_kernel(kernel_calls.largest(x, out, window))
 
-    def _planes(self, name, images, operands, more, work):
-        function = source_kernel("windows", name, images.dtype.code)
-        places, count = [x.address for x in operands], images.shape[0] * images.shape[1]
-        threads.run(function, [(*places, a, b, *more) for a, b in ranges(count, work)])
+    # -- convolutions of stride 1, one group, float32: see `direct.py` -----------------------------
+
+    def convolves(self, what, dtype, shape, kernels, window):
+        return pays(what, dtype, shape, kernels, window)
+
+    def convolve_back(self, g, w, out, window):
+        self.convolve(g, w.view(*turned(*w.layout())), None, out, border(window))
+
+    def convolve(self, x, w, bias, out, window):
+        packed = self.empty((up(w.shape[0], 4) // 4, 4 * (1 + size_of(w.shape[1:]))), x.dtype)
+        self.run_kernel(kernel_calls.pack(w, packed, 0 if bias is None else bias.address))
+        self.run_kernel(kernel_calls.convolve(x, packed, out, window))
+
+    def correlate(self, g, x, out, window):
+        parts = self.parts(x.shape[0], kernel_calls.correlate(g, x, out, window).work)
+        sums = self.run_kernel(kernel_calls.correlate(g, x, out, window, parts))
+        if parts > 1:
+            shape, strides = (parts, *out.shape), (sums.strides[0], *out.strides)
+            self.reduce(IDENTITY, "sum", (sums.view(shape, strides),), out, shape, (0,))

@@ -32,7 +32,7 @@ def place_of(owners, k, size):
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
-def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, size, start, stop):
+def add_f4(source_at, index_at, out_at, scratch_at, outer, n, m, r, size, start, stop):
     """Add source[o, i] to out[o, index[i]] for targets start to stop - 1, float32.
 
     After SUMMED rows a target's sum is added to its row of float64 `totals` and restarts at 0.

@@ -31,7 +31,7 @@ def find_taps(taps, c, kh, kw, hp, wp, dh, dw):
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
-def pack_f4(w_at, bias_at, out_at, start, stop, o, c, kh, kw, s_o, s_c, s_i, s_j):
+def pack_f4(w_at, out_at, bias_at, o, c, kh, kw, s_o, s_c, s_i, s_j, start, stop):
     """Pack blocks start to stop - 1 of 4 kernels: 4 biases, (c, kh, kw, 4); zeros beyond o.
 
     w has strides; bias_at is 0 if there is no bias.
@@ -52,7 +52,7 @@ def pack_f4(w_at, bias_at, out_at, start, stop, o, c, kh, kw, s_o, s_c, s_i, s_j
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def convolve_f4(
-    x_at, packed_at, out_at, scratch_at, start, stop, c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw
+    x_at, packed_at, out_at, scratch_at, c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw, start, stop
 ):
     """Convolve images start to stop - 1 with kernels from pack_f4."""
     x, packed, out, taps = f4_at(x_at), f4_at(packed_at), f4_at(out_at), i8_at(scratch_at)
@@ -81,8 +81,8 @@ def convolve_f4(
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def correlate_f4(
-    g_at, x_at, total_at, scratch_at, start, stop,
-    c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw, step,
+    g_at, x_at, total_at, scratch_at,
+    c, h, w, o, oh, ow, kh, kw, ph, pw, dh, dw, step, start, stop,
 ):  # fmt: skip
     """Sum g times x's windows over images start to stop - 1 into total (o, c, kh, kw).
 

@@ -9,9 +9,12 @@ C order. T: the integer of an element's size for copies, its type for sums and i
 _MOVE = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 
-@lazy(_MOVE)
-def gather_T(x_at, index_at, out_at, outer, n, m, r, start, stop):
-    """Set out[o, i] = x[o, index[i]] for i from start to stop - 1."""
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
+def gather_T(x_at, index_at, out_at, outer, n, m, r, is_outer, start, stop):
+    """Set out[o, i] = x[o, index[i]] for i from start to stop - 1, or for o if is_outer."""
+    if is_outer:
+        x_at, out_at = x_at + start * n * r * SIZE, out_at + start * m * r * SIZE
+        outer, start, stop = stop - start, I8(0), m
     x, index, out = T_at(x_at), i8_at(index_at), T_at(out_at)
     for o in range(outer):
         for i in range(start, stop):

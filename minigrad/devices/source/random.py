@@ -34,25 +34,25 @@ def fill(out, start, stop, block_of, counter, arguments):
 
 
 @lazy(_FILL)
-def random_bits_T(out_at, start, stop, key, counter):
+def random_bits_T(out_at, key, counter, start, stop):
     """Write words of 32 random bits, uint32."""
     fill(T_at(out_at), start, stop, words_of_block, counter, (key,))
 
 
 @lazy(_FILL)
-def random_uniform_T(out_at, start, stop, key, counter):
+def random_uniform_T(out_at, key, counter, start, stop):
     """Write floats in [0, 1)."""
     fill(T_at(out_at), start, stop, uniform_block_T, counter, (key,))
 
 
 @lazy(_FILL)
-def random_normal_T(out_at, start, stop, key, counter):
+def random_normal_T(out_at, key, counter, start, stop):
     """Write floats with mean 0 and variance 1."""
     fill(T_at(out_at), start, stop, normal_block_T, counter, (key,))
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8,i8)")
-def random_integers_T(out_at, start, stop, low, high, key, counter):
+def random_integers_T(out_at, low, high, key, counter, start, stop):
     """Write int64 from low to high - 1; high > low."""
     span = U8(high) - U8(low)
     fill(T_at(out_at), start, stop, integer_block_T, counter, (key, low, span))

@@ -1,16 +1,21 @@
-"""Running sums and argmax/argmin along one axis of x (outer, n, inner) in C order."""
+"""Running sums and argmax/argmin along one axis of x (outer, n, inner) in C order.
+
+A range is of the outer axis if is_outer, else of the inner one.
+"""
 
 # pyright: reportUndefinedVariable=false
 
 # Sums run in this type; those of a few columns are on the stack.
 SUM, sums_on_stack = (I8, columns_i8) if T is I8 else (F8, columns_f8)
 ZERO = SUM(-0.0)  # to which -0 can be added
-_SCAN = "void(i8,i8,i8,i8,i8,i8,i8)"
 
 
-@lazy(_SCAN)
-def cumsum_T(x_at, out_at, outer, n, inner, start, stop):
-    """Sum columns start to stop - 1 of the inner axis. Float sums run in float64."""
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def cumsum_T(x_at, out_at, outer, n, inner, is_outer, start, stop):
+    """Set out[o, i, j] to the sum of x[o, 0 to i, j]. Float sums run in float64."""
+    if is_outer:
+        x_at, out_at = x_at + start * n * inner * SIZE, out_at + start * n * inner * SIZE
+        outer, start, stop = stop - start, I8(0), inner
     x, out, totals = T_at(x_at), T_at(out_at), sums_on_stack()
     for o in range(outer):
         if inner == 1 and start < stop:
@@ -31,9 +36,12 @@ def cumsum_T(x_at, out_at, outer, n, inner, start, stop):
                     out[row + j] = T(total)
 
 
-@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
-def arg_T(x_at, out_at, outer, n, inner, start, stop, is_max):
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8)")
+def arg_T(x_at, out_at, outer, n, inner, is_max, is_outer, start, stop):
     """Set out[o, j] to the first i of the largest (or smallest) x[o, i, j], or of a NaN."""
+    if is_outer:
+        x_at, out_at = x_at + start * n * inner * SIZE, out_at + start * inner * 8
+        outer, start, stop = stop - start, I8(0), inner
     x, out = T_at(x_at), i8_at(out_at)
     for o in range(outer):
         for j in range(start, stop):

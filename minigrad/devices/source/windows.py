@@ -45,7 +45,7 @@ def shifted_plane(x, out, source, target, h, w, down, right, zero):
 
 @lazy(_COLUMNS)
 def unfold_T(
-    x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+    x_at, out_at, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image, start, stop
 ):
     """Write the windows of planes start to stop - 1 as columns, 0 where they overhang."""
     x, out = T_at(x_at), T_at(out_at)
@@ -82,7 +82,7 @@ def unfold_T(
 
 @lazy(_COLUMNS)
 def fold_T(
-    columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+    columns_at, out_at, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image, start, stop
 ):
     """Sum columns at the places they were unfolded from: the adjoint of unfold."""
     columns, out = T_at(columns_at), T_at(out_at)
@@ -137,7 +137,7 @@ def pair_places(x, out, first, row, target, ow, sw):
 
 
 @lazy(_PLACES)
-def largest_T(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
+def largest_T(x_at, out_at, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, start, stop):
     """Write the index in flattened x of each window's first largest element, NaN included."""
     x, out = T_at(x_at), i8_at(out_at)
     for p in range(start, stop):

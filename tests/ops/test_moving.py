@@ -143,6 +143,15 @@ def test_orders_are_stable_with_nan_last(shape, dtype, device):
         np.testing.assert_array_equal(sorted_.to("cpu").numpy(), np.sort(line, axis).reshape(shape))
 
 
+@pytest.mark.parametrize("n", [15, 16, 17, 32, 33, 64, 65, 129, 1000])
+def test_argsort_of_any_number_of_runs_keeps_the_order_of_equals(n):
+    x = RNG.integers(0, max(2, n // 8), (3, n)).astype(np.float32)
+    x[:, ::7] = np.nan
+    x[2].sort()
+    wanted = np.argsort(x, -1, kind="stable")
+    np.testing.assert_array_equal(mg.argsort(mg.variable(x)).numpy(), wanted)
+
+
 def test_sort_of_many_elements_on_every_device():
     a = np.random.default_rng(1).standard_normal((3, 1500)).astype(np.float32).round(2)
     step = mg.compile(mg.argsort)

@@ -22,13 +22,14 @@ class DType:
         moved: the code of the integer type of the same size, which copies use to move elements.
         c: the type in ctypes, such as `c_float`.
         arithmetic: the DType in which kernels compute with elements.
+        is_narrow: whether that is a wider float: each result is rounded when it is stored.
         limits: the smallest and the largest finite value.
         overflow: the smallest float that rounds to infinity; None for ints.
     """
 
     __slots__ = (
-        "arithmetic", "c", "code", "index", "is_float", "itemsize", "kind", "limits", "moved",
-        "name", "numpy", "overflow", "pointer", "storage", "text",
+        "arithmetic", "c", "code", "index", "is_float", "is_narrow", "itemsize", "kind", "limits",
+        "moved", "name", "numpy", "overflow", "pointer", "storage", "text",
     )  # fmt: skip
 
     def __init__(self, index, name, code, arithmetic, c, precision=None):
@@ -41,6 +42,7 @@ class DType:
         self.storage, self.c = np.dtype(code).type, f"c_{c}"
         self.moved = "u1" if self.itemsize == 1 else f"i{self.itemsize}"
         self.arithmetic: Any = arithmetic
+        self.is_narrow = self.is_float and arithmetic != name
         self.limits, self.overflow = _limits(self.numpy, precision)
 
     @property
@@ -78,15 +80,18 @@ TABLE = (  # name, code, arithmetic, c; for floats also (significand bits, e): a
     ("int64", "i8", "int64", "int64"),
     ("uint8", "u1", "int64", "uint8"),
     ("bool", "u1", "bool", "bool"),
+    ("float16", "f2", "float32", "uint16", (11, 16)),
 )
 DTYPES = [DType(index, *row) for index, row in enumerate(TABLE)]
-float32, float64, int32, int64, uint8, bool_ = DTYPES
+float32, float64, int32, int64, uint8, bool_, float16 = DTYPES
 _BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
 BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
 for _dtype in DTYPES:
     _dtype.arithmetic = _BY_NAME[_dtype.arithmetic]
-# {code in a kernel's signature: NumPy's type}: the storage of dtypes, and 32 bits.
-WORDS = {d.code: d.storage for d in DTYPES} | {"u4": np.uint32}
+# {code in a kernel's signature: NumPy's type}: the storage of dtypes, what copies move, 32 bits.
+WORDS = {d.code: d.storage for d in DTYPES} | {
+    **{d.moved: np.dtype(d.moved).type for d in DTYPES}, "u4": np.uint32,
+}  # fmt: skip
 
 
 def by_name(name):

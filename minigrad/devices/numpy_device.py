@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import DTYPES, int64, real_of
-from minigrad.devices import backend
+from minigrad.devices import backend, narrow
 from minigrad.devices.host import HostMemory
 from minigrad.devices.loader import source
 from minigrad.devices.own_pool import OwnPool
@@ -52,6 +52,7 @@ def windows_of(x, window, border=0.0):
     return x, views[:, :, ::sh, ::sw, ::dh, ::dw].transpose(0, 1, 4, 5, 2, 3)
 
 
+@narrow.computes_wide
 class Numpy(HostMemory, OwnPool):
     """The device table (see `table.Device`) by NumPy, over memory of the host."""
 

@@ -123,7 +123,7 @@ class Update:
         arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
         operands = [Operand(name, dtype, "i", True) for name in arrays]
         operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
-        emitter, targets = emitter_of(operands, dtype.text), [arrays[0], *arrays[2:]]
+        emitter, targets = emitter_of(operands, dtype.arithmetic.text), [arrays[0], *arrays[2:]]
         values = [emitter.stored(e, dtype) for e in self.program.outputs]
         stores = [f"{x}[i] = {v}" for x, v in zip(targets, values, strict=True)]
         return arrays, emitter, stores

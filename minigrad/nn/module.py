@@ -145,7 +145,7 @@ class Module(Registry):
         place, dtype = one_target(target, device, dtype)
         if dtype is not None and not dtype.is_float:
             raise DTypeError(
-                f"{type(self).__name__}.to: wanted float32 or float64: parameters are floats",
+                f"{type(self).__name__}.to: wanted a dtype of floats, as parameters have",
                 f"{dtype}",
             )
         written(self, f"{type(self).__name__}.to({str(place or dtype)!r})")

@@ -10,6 +10,7 @@ import math
 
 from minigrad.arguments import short, whole
 from minigrad.devices.backend import device_of
+from minigrad.devices.narrow import rounds_once
 from minigrad.devices.window import Window, pair, window_of
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.formulas.expression import IDENTITY, call
@@ -90,6 +91,7 @@ class Conv2d(Structural):
         ((2, 4, 5, 4), (4, 2, 2, 2), (4,), WIDE, 2),
     ]
 
+    @rounds_once
     def forward(x, w, bias, window, groups):
         device = device_of(x)
         n, o = x.shape[0], w.shape[0]
@@ -132,6 +134,7 @@ class ConvInput(Structural):
         ((2, 4, 2, 4), (4, 2, 2, 2), (2, 4, 5, 4), WIDE, 2),
     ]
 
+    @rounds_once
     def forward(g, w, shape, window, groups):
         device = device_of(g)
         out = device.empty(shape, g.dtype)
@@ -167,6 +170,7 @@ class ConvWeight(Structural):
         ((2, 4, 2, 4), (2, 4, 5, 4), (4, 2, 2, 2), WIDE, 2),
     ]
 
+    @rounds_once
     def forward(g, x, shape, window, groups):
         device = device_of(g)
         (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])

@@ -426,19 +426,19 @@ def _float(name, shape, dtype):
     _refuse_sizes(name, shape, dtype)
     dtype = float32 if dtype is None else as_dtype(dtype)
     if not dtype.is_float:
-        raise DTypeError(f"{name}: wanted float32 or float64", f"{dtype}")
+        raise DTypeError(f"{name}: wanted a dtype of floats, such as float32", f"{dtype}")
     return dtype
 
 
 @named
 def rand(shape, dtype=float32, generator=None, device=None):
-    """Draws uniform numbers in [0, 1).  shape -> shape, float32 or float64."""
+    """Draws uniform numbers in [0, 1).  shape -> shape, of floats."""
     return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator, device)
 
 
 @named
 def randn(shape, dtype=float32, generator=None, device=None):
-    """Draws standard normal numbers.  shape -> shape, float32 or float64."""
+    """Draws standard normal numbers.  shape -> shape, of floats."""
     return _random("randn", "normal", shape, _float("randn", shape, dtype), generator, device)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from minigrad.arguments import function as function_given
 from minigrad.arguments import short, shown
-from minigrad.array.array import ndarray
+from minigrad.array.array import Array, ndarray
 from minigrad.devices.backend import device_of
+from minigrad.devices.narrow import narrowed, wide_of, widened
 from minigrad.devices.numba_errors import explained
 from minigrad.errors import (
     ArgumentError,
@@ -98,11 +99,12 @@ class Kernel:
         if not isinstance(shape, tuple):
             raise ShapeError(f"kernel {self.__name__}: wanted shape= to give a tuple", short(shape))
         device = device_of(first.array)
-        out = device.empty(shape, first.dtype)
-        arrays = [_array(x) for x in inputs]
+        out = device.empty(shape, wide_of(first.dtype))
+        held = list(map(_in_order, inputs))  # their memory must not be used again meanwhile
+        arrays = list(map(_shown, held))
         _refuse_writes(self.function, arrays)
         call(compiled(self.function), (*arrays, ndarray(out)), self.function)
-        return Variable(out)
+        return Variable(narrowed(device, out, first.dtype))
 
     def run_gradient(self, dy, inputs):
         """Computes the gradients of the inputs; None for numbers."""
@@ -112,12 +114,19 @@ class Kernel:
                 f"kernel {self.__name__} has no gradient",
                 fix=f"write one and decorate it with @{self.__name__}.gradient",
             )
-        outs = [filled(x.array, 0.0) if isinstance(x, Variable) else None for x in inputs]
-        arguments = [_array(dy), *map(_array, inputs)]
+        outs = [
+            filled(x.array, 0.0, x.shape, wide_of(x.dtype)) if isinstance(x, Variable) else None
+            for x in inputs
+        ]
+        held = [_in_order(dy), *map(_in_order, inputs)]
+        arguments = list(map(_shown, held))
         _refuse_writes(self._gradient, arguments)
         arguments += [0.0 if out is None else ndarray(out) for out in outs]
         call(compiled(self._gradient), arguments, self._gradient)
-        return tuple(None if out is None else Variable(out) for out in outs)
+        return tuple(
+            None if out is None else Variable(narrowed(device_of(out), out, x.dtype))
+            for x, out in zip(inputs, outs, strict=True)
+        )
 
     def _refuse_trace(self):
         seams.effects.refuse(
@@ -140,14 +149,25 @@ def _shape(x):
     return x.shape if isinstance(x, Variable) else ()
 
 
-def _array(x):
-    """Returns a read-only NumPy array in C order over a Variable's values, or the number itself.
+def _in_order(x):
+    """Returns an Array in C order of a Variable's values, or the number itself.
 
-    The version counter would miss a write to it. Numba compiles no writes to a read-only array.
+    Numba has no narrow types: their values are in the type in which kernels compute.
     """
     if not isinstance(x, Variable):
         return x
-    values = ndarray(device_of(x.array).contiguous(x.array))
+    device = device_of(x.array)
+    return device.contiguous(widened(device, x.array))
+
+
+def _shown(x):
+    """Returns a read-only NumPy array over an Array, which must live as long, or the number itself.
+
+    The version counter would miss a write to it. Numba compiles no writes to a read-only array.
+    """
+    if not isinstance(x, Array):
+        return x
+    values = ndarray(x)
     values.flags.writeable = False
     return values
 

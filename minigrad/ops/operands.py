@@ -208,7 +208,11 @@ def _refuse_graph(name, x):
 
 def check_storable(name, data, dtype):
     """Raises if a dtype cannot hold a number of an ndarray that came from a list."""
-    if dtype.is_float and data.dtype == np.float64 and np.vdot(data, data) < 1e76:
+    if (
+        dtype.is_float
+        and data.dtype == np.float64
+        and np.vdot(data, data) < 0.5 * dtype.overflow * dtype.limits[1]
+    ):
         return  # most data pass this quick test
     if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
         with np.errstate(all="ignore"):

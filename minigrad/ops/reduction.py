@@ -200,7 +200,7 @@ class Var(Structural):
     def forward(x, axis=None, keepdims=False):
         if not x.dtype.is_float:
             return of_ints(Var, x, axis, keepdims)
-        mean = reduced("var", "mean", x, axis, True, x.dtype)
+        mean = reduced("var", "mean", x, axis, True, x.dtype.arithmetic)
         return reduced("var", "mean", x, axis, keepdims, x.dtype, SQUARED_DEVIATION, (mean,))
 
     gradients = (
@@ -222,7 +222,7 @@ class Norm(Structural):
     def forward(x, axis=None, keepdims=False):
         if not x.dtype.is_float:
             return of_ints(Norm, x, axis, keepdims)
-        squares = reduced("norm", "sum", x, axis, keepdims, x.dtype, SQUARE)
+        squares = reduced("norm", "sum", x, axis, keepdims, x.dtype.arithmetic, SQUARE)
         device = device_of(x)
         out = device.empty(squares.shape, x.dtype)
         device.elementwise(ROOT, (squares,), (out,))

@@ -349,10 +349,11 @@ def _traced(name, found, max_norm, error_if_nonfinite, together):
         norms = [apply_formula(device, ROOT, x) for x in sums]
     factors = {}
     for (_, g), norm in zip(found, norms, strict=True):
-        key = id(norm), g.dtype
+        real = g.dtype.arithmetic
+        key = id(norm), real
         if key not in factors:
             factor = apply_formula(device, FACTOR, norm, float(max_norm))
-            factors[key] = device.convert(factor, g.dtype) if g.dtype is not float64 else factor
+            factors[key] = device.convert(factor, real) if real is not float64 else factor
         device.prepare_write(g.array, place)
         device.elementwise(SCALED, (g.array, factors[key]), (g.array,))
     return TracedNumber(norms[0]) if together else list(map(TracedNumber, norms))

@@ -104,7 +104,7 @@ def update(optimizer, place):
             _name(trace, optimizer, p, state)
             g = device.contiguous(p._grad.array)
             slots = [state[name].array for name in rule.slots]
-            inputs = (p.array, g, *slots, *numbers.of(state, p.dtype))
+            inputs = (p.array, g, *slots, *numbers.of(state, p.dtype.arithmetic))
             device.prepare_write(p.array, place)
             if state is not None:
                 device.prepare_write(state.block)

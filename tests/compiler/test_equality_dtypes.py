@@ -22,7 +22,9 @@ def data(dtype):
     return [above, -above]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int32", "int64", "uint8", "bool"]
+)
 def test_reductions(dtype):
     names = FLOATS if dtype.startswith("float") else INTS
 

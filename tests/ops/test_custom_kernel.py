@@ -23,7 +23,7 @@ def make_scaled_square():
     return scaled_square
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_kernel_with_gradient_acts_as_an_operation(dtype):
     values = np.arange(6.0).reshape(2, 3)
     x = mg.variable(values, dtype=dtype, requires_grad=True)
@@ -33,6 +33,18 @@ def test_kernel_with_gradient_acts_as_an_operation(dtype):
     assert y.node.op == "scaled_square"
     (y * y).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 * 3 * values**2 * 6 * values, rtol=1e-6)
+
+
+def test_kernel_of_two_strided_inputs():
+    @mg.kernel
+    def difference(a, b, out):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                out[i, j] = a[i, j] - b[i, j]
+
+    a, b = np.random.default_rng(0).random((2, 40, 30))
+    got = difference(mg.variable(a).T, mg.variable(b).T).numpy()  # a copy of each in C order
+    np.testing.assert_array_equal(got, (a - b).T)
 
 
 def test_kernel_gradient_equals_differences():

@@ -5,6 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
+from minigrad.array.dtypes import DTYPES
 from tests.ops import numeric
 
 RNG = np.random.default_rng(5)
@@ -123,7 +124,7 @@ def keys(a):
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", [d.name for d in DTYPES])
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (17,), (2, 0), (0, 3), (3, 5), (2, 3, 4)])
 def test_orders_are_stable_with_nan_last(shape, dtype, device):
     a = np.random.default_rng(0).integers(0, 5, shape).astype(dtype)

@@ -22,7 +22,11 @@ from tests.ops.oracles import ORACLES
 
 OPS = public_ops()
 RUN = [cell for cell, reason in cells() if reason is None]
-TOLERANCES = {"float32": {"rtol": 3e-5, "atol": 3e-6}, "float64": {"rtol": 1e-11, "atol": 1e-12}}
+TOLERANCES = {
+    "float16": {"rtol": 2e-3, "atol": 1e-3},
+    "float32": {"rtol": 3e-5, "atol": 3e-6},
+    "float64": {"rtol": 1e-11, "atol": 1e-12},
+}
 
 
 def wide(array, name):

@@ -30,6 +30,7 @@ from minigrad.compiler.trace.tracebuffer import TraceBuffer, nowhere
 from minigrad.devices import backend
 from minigrad.devices.backend import active, values
 from minigrad.devices.cpu.direct import border, pays, turned
+from minigrad.devices.narrow import computes_wide
 from minigrad.devices.table import Device
 from minigrad.formulas.expression import (
     ADD,
@@ -43,6 +44,7 @@ from minigrad.tape.node import user_place
 HOST = "cpu"
 
 
+@computes_wide
 class Trace(Device, StepEffects):
     """A device that records one step of this thread, with the effects that the engine reports.
 

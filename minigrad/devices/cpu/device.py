@@ -10,10 +10,12 @@ from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.programs import Programs
 from minigrad.devices.cpu.structural import StructuralKernels
 from minigrad.devices.host import HostMemory
+from minigrad.devices.narrow import computes_wide
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
 
 
+@computes_wide
 class Cpu(HostMemory, Programs, StructuralKernels):
     """The device table (see `table.Device`) on the CPU."""
 

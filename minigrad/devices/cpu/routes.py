@@ -18,6 +18,7 @@ from minigrad.devices.cpu.own_matmul import state as own_matmul
 from minigrad.devices.cpu.programs import BoundKernel, Programs
 from minigrad.devices.cpu.structural import StructuralKernels
 from minigrad.devices.gemm_plan import readable
+from minigrad.devices.narrow import computes_wide
 from minigrad.devices.table import Device
 from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import Program, symbol
@@ -199,6 +200,7 @@ for _name in {*dir(type(cpu)), "prepare_write"} - {
         setattr(Recorder, _name, lambda self, *arguments, name=_name: self.call(name, arguments))
     elif not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
         setattr(Recorder, _name, _beyond(_name))
+computes_wide(Recorder)
 
 
 class Reading(Effects):

@@ -7,11 +7,13 @@ from minigrad.devices.gpu.product.convolution import Convolution
 from minigrad.devices.gpu.product.matmul import Matmul
 from minigrad.devices.gpu.structural import StructuralKernels
 from minigrad.devices.gpu.updates import Updates
+from minigrad.devices.narrow import computes_wide
 from minigrad.devices.own_pool import OwnPool
 from minigrad.errors import DeviceError
 from minigrad.memory.interrupts import uninterrupted
 
 
+@computes_wide
 class Gpu(OwnPool, GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
     """The device table (see `table.Device`) of devices that run CUDA kernels.
 

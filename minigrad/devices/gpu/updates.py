@@ -21,7 +21,7 @@ THREADS, EACH, MOST = 256, 4, 512  # per block; least elements per thread; most 
 
 
 class UpdateForm(NamedTuple):
-    """The parameters of a function; numbers have the element's type.
+    """The parameters of a function; numbers have the type that elements are computed in.
 
     Attributes:
         arrays: each parameter's arrays, before (n, block, blocks).
@@ -47,7 +47,7 @@ CLIPPING = {
 @functools.cache
 def clipping_kernel(name, dtype):
     """Return the kernel of one of CLIPPING for arrays of a dtype; see `kernel`."""
-    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), dtype.code)
+    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), dtype)
 
 
 @functools.cache
@@ -69,10 +69,10 @@ def update_kernel(update, dtype):
     ]
     form = UpdateForm(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
     includes = tuple(sorted(emitter.includes))
-    return kernel("update", form, "\n".join(lines) + "\n", dtype.code, includes)
+    return kernel("update", form, "\n".join(lines) + "\n", dtype, includes)
 
 
-def kernel(name, form, text, code, includes=()):
+def kernel(name, form, text, dtype, includes=()):
     """Return the GpuKernel that calls a function for MANY parameters.
 
     Its arguments: the arrays of each parameter, the shared pointers; elements and first block of
@@ -81,7 +81,7 @@ def kernel(name, form, text, code, includes=()):
     Args:
         name, form: the function's name and form.
         text: the source that defines it.
-        code: the code of the element type, which the source calls T.
+        dtype: of the elements; the source calls its type T.
     """
     every = range(MANY)
     arrays = [[f"{a}_{k}" for a in form.arrays] for k in every]
@@ -91,10 +91,12 @@ def kernel(name, form, text, code, includes=()):
         *(f"size{k}" for k in every), *(f"first{k}" for k in range(MANY + 1)),
         *(a for each in own for a in each), *form.numbers,
     ]  # fmt: skip
+    code, real = dtype.code, dtype.arithmetic.code
     words = [
-        *[f"{code}*"] * (MANY * len(form.arrays) + len(form.shared)),
+        *[f"{code}*"] * (MANY * len(form.arrays)),
+        *[f"{real}*"] * len(form.shared),
         *["i8"] * (2 * MANY + 1),
-        *[code] * (MANY * len(form.own) + len(form.numbers)),
+        *[real] * (MANY * len(form.own) + len(form.numbers)),
     ]
     lines = ["    b = I8(cuda.blockIdx.x)"]
     for k in every:
@@ -103,7 +105,7 @@ def kernel(name, form, text, code, includes=()):
         more = [*form.shared, *index, *own[k], *form.numbers]
         lines.append(f"    {'elif' if k else 'if'} b < first{k + 1}:")
         lines.append(f"        {name}({', '.join([*arrays[k], *place, *more])})")
-    head = [f"T = {code.upper()}\n", text, f"\ndef kernel({', '.join(names)}):"]
+    head = [f"T = {dtype.text}\n", text, f"\ndef kernel({', '.join(names)}):"]
     return gpu_kernel("\n".join([*head, *lines, ""]), " ".join(words), includes)
 
 
@@ -169,8 +171,8 @@ class Updates(GpuTable):
 
     def _counted(self, update, dtype, rows, values):
         """Count a step; return an Array of each parameter's numbers that depend on the step."""
-        kernel, names = counting_kernel(update, dtype.code)
-        factors = self.empty((MANY, len(update.of_steps)), dtype)
+        kernel, names = counting_kernel(update, dtype.arithmetic.code)
+        factors = self.empty((MANY, len(update.of_steps)), dtype.arithmetic)
         steps = [row[3] for row in rows]
         steps += [steps[0]] * (MANY - len(rows))
         self.launch(kernel, 1, 32, (*steps, factors, *(values[n] for n in names), len(rows)))

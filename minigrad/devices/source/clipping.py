@@ -1,4 +1,7 @@
-"""Clip gradients: norms of many, and their scaling, in one call each. T: their type."""
+"""Clip gradients: norms of many, and their scaling, in one call each.
+
+T: their type; REAL: the type to compute in.
+"""
 
 # pyright: reportUndefinedVariable=false
 
@@ -19,6 +22,6 @@ def scale_T(table_at, rows, factors_at):
     """Multiply array r by factors[r]. Table rows: (address, elements)."""
     table, factors = i8_at(table_at), f8_at(factors_at)
     for r in range(rows):
-        x, factor = T_at(table[2 * r]), T(factors[r])
+        x, factor = T_at(table[2 * r]), REAL(factors[r])
         for i in range(table[2 * r + 1]):
             x[i] *= factor

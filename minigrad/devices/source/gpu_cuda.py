@@ -17,8 +17,8 @@ from minigrad.devices.gpu.compiler import (
     types,
 )
 
-F4, F8 = np.float32, np.float64
-I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
+F2, F4, F8 = np.float16, np.float32, np.float64
+I2, I4, I8, U1, U4, U8 = np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64
 
 # Marks a device function, which kernels may call. Inlined, so that tuples stay in registers.
 exact_jit = cuda.jit(device=True, forceinline=True)

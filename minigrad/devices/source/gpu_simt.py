@@ -13,8 +13,8 @@ from minigrad.simt.language.language import (  # noqa: F401 - as above
     store4,
 )
 
-F4, F8 = np.float32, np.float64
-I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
+F2, F4, F8 = np.float16, np.float32, np.float64
+I2, I4, I8, U1, U4, U8 = np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64
 
 
 def exact_jit(function):

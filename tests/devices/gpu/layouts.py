@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from minigrad.array import dtypes
 from minigrad.array.dtypes import as_dtype
 from minigrad.devices.gpu.simt import Simt
 
@@ -51,5 +52,5 @@ def arranged(rng, shape, dtype, how):
 
 LAYOUTS = st.sampled_from(["plain", "shifted", "turned", "stepped", "reversed", "broadcast"])
 OUT_LAYOUTS = st.sampled_from(["plain", "shifted", "turned", "stepped", "reversed"])
-DTYPES = st.sampled_from(["float32", "float64", "int32", "int64", "uint8", "bool"])
+DTYPES = st.sampled_from([d.name for d in dtypes.DTYPES])
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 8, 12, 31, 32, 33, 64])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.array.dtypes import DTYPES
 from minigrad.devices import backend
 from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError, TraceError
@@ -26,7 +27,7 @@ def values(x):
 # -- moving ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", [d.name for d in DTYPES])
 @pytest.mark.parametrize("shape", [(3, 4), (), (0, 3)])
 def test_values_come_back_as_they_went(dtype, shape):
     data = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 3).astype(dtype)

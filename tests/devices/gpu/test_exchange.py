@@ -162,7 +162,7 @@ def test_memory_of_others_is_not_used_again_there_before_we_are_done_with_it(cud
         ({"is_device_accessible": False}, "on the GPU"),
         ({"device_id": 1}, "on the GPU"),
         ({"readonly": True}, "may be written"),
-        ({"dtype": np.dtype("float16")}, "element type"),
+        ({"dtype": np.dtype("uint16")}, "element type"),
         ({"strides": (1, 2)}, "contiguous"),
         ({"requires_grad": True}, "without a graph"),
     ],

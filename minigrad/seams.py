@@ -91,6 +91,11 @@ class Seams(threading.local):
         storage: an object with forked(source, clone), called after a Storage was cloned, and
             write(storage, copy_buffer), which unshares it and returns True, or returns False.
 
+    Memory:
+        pool: an object with grow(pool, home, requested), asked for a Buffer by a Pool whose bin is
+            empty; it returns None where the Pool is to help itself.
+        plan_reuse([(nbytes, first, last)]) -> an offset for each temporary of a compiled step.
+
     Optimizers:
         update: called by `optimizer.step()` once per parameter that has a gradient, instead of the
             fused kernels, as
@@ -127,6 +132,8 @@ class Seams(threading.local):
     row_kernel: Any = None
     in_backward = False
     storage: Any = None
+    pool: Any = None
+    plan_reuse: Any = None
     update: Any = None
     clip_grad_norm_: Any = None
     effects: Any = Effects()

@@ -332,6 +332,7 @@ def test_seam_unbroadcast_runs_for_linear_layers():
 def test_every_seam_has_a_test_here():
     tested = {name for name, _ in GRAPH_PARTS} | {"storage", "update", "clip_grad_norm_"}
     tested |= {"kernels"}  # in test_seam_kernels.py
+    tested |= {"pool", "plan_reuse"}  # in test_seam_memory.py
     assert tested == set(SEAMS)
 
 

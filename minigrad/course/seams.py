@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from minigrad.course.seam_graph import FindCycle, TopologicalOrder
 from minigrad.course.seam_kernels import row_kernels
+from minigrad.course.seam_memory import LearnersPool, PlanReuse
 from minigrad.course.seam_parts import (
     Accumulate,
     CheckSaved,
@@ -68,6 +69,18 @@ def _storage(name, cls):
     return CopyOnWrite(part, cls)
 
 
+def _pool(name, cls):
+    methods = [m for m in ("alloc", "free") if not callable(getattr(cls, m, None))]
+    if not inspect.isclass(cls) or methods:
+        raise SeamError(
+            f"mg.use({name}=...): wanted a class with alloc and free",
+            f"{cls!r:.60}" + (f" without {', '.join(methods)}" if methods else ""),
+        )
+    part = Part(name, cls.__init__)
+    part.function, part.name = cls, cls.__name__
+    return LearnersPool(part)
+
+
 def _update(name, part):
     if not isinstance(part, dict):
         return Update(_part(name, part))
@@ -91,17 +104,23 @@ SEAMS: dict[str, tuple[str, Callable]] = {
     "accumulate": ("accumulate", _function(Accumulate)),
     "storage": ("storage", _storage),
     "check_saved": ("check_saved", _function(CheckSaved)),
+    "pool": ("pool", _pool),
+    "plan_reuse": ("plan_reuse", _function(PlanReuse)),
     "update": ("update", _update),
     "clip_grad_norm_": ("clip_grad_norm_", _function(ClipGradNorm)),
     "kernels": ("row_kernel", row_kernels),
 }
 
+# Seams below the fast paths; while others are open, steps run as they are and are not compiled.
+BELOW = {"pool", "plan_reuse"}
+
 
 class use(Block):
     """Runs the engine with a learner's functions for some of its parts, in this thread.
 
-    It works in eager mode, on the CPU (kernels: on simt and cuda), to first order; blocks nest. The
-    parts, and how each function is called:
+    It works in eager mode, on the CPU (kernels: on simt and cuda), to first order; blocks nest.
+    With pool and plan_reuse alone, steps are compiled as well. The parts, and how each function is
+    called:
 
     - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations that are called
       inside the block. Arguments after dy are matched by the names of the op's inputs, or `y` for
@@ -113,6 +132,11 @@ class use(Block):
     - accumulate=f: f(grads, key, g) adds g to grads[key].
     - storage=CowBuffer: CowBuffer(array), .fork(), .write() -> the array to write to, .read().
     - check_saved=f: f(ctx) raises if a Storage in ctx.saved has another version than ctx.versions.
+    - pool=Pool: Pool(system) with .alloc(nbytes) -> an address, .free(address); it has
+      system.take(nbytes) -> the address of a segment, system.give_back(address). New memory of the
+      CPU comes from it; what was taken before the block goes back to the engine's pool.
+    - plan_reuse=f: f([(nbytes, first, last), ...]) -> the offset of each in the memory for the
+      temporaries of a step that is compiled inside the block.
     - update=f: f(algorithm, values, gradient, state, hyperparameters) is an optimizer's step for
       one parameter: it writes to values and state, flat copies, in place. A dict {'SGD': f}
       replaces only these algorithms.
@@ -147,14 +171,19 @@ class use(Block):
                 )
             field, adapt = SEAMS[name]
             self._parts[field] = adapt(name, part)
+        self._watches = not self._parts.keys() <= BELOW
         self.launches = getattr(self._parts.get("row_kernel"), "launches", {})
 
     def _begin(self):
-        modes.watch(+1)  # takes every op off the fast path, which has no seams
+        if self._watches:
+            modes.watch(+1)  # takes every op off the fast path, which has no seams
+        if pool := self._parts.get("pool"):
+            pool.begin()
         return seams.replace(**self._parts)
 
     def _end(self, before, is_error):
-        modes.watch(-1)
+        if self._watches:
+            modes.watch(-1)
         seams.replace(**before)
 
 

@@ -16,6 +16,7 @@ from minigrad.errors import OutOfMemoryError
 from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, OutsideBin, Segment, blocks, round_up
 from minigrad.memory.forks import Held, LocksOf, hold
 from minigrad.memory.interrupts import ready, uninterrupted
+from minigrad.seams import seams
 
 SMALL = 1 << 20  # bytes; requests up to this size share segments, larger ones do not
 SMALL_SEGMENT = 2 << 20
@@ -97,6 +98,11 @@ class Pool:
     def grow(self, home, requested):
         """Makes a buffer for an empty bin, from a free block, split if needed, or new memory."""
         ready()
+        if seams.pool is not None:
+            buffer = seams.pool.grow(self, home, requested)
+            if buffer is not None:
+                home.grown(buffer)
+                return buffer
         with self.lock:
             return self._grow(home, requested)
 

@@ -5,6 +5,8 @@ live at the same time must not overlap. In order of decreasing size, each gets t
 that is free during its life (greedy by size, Pisarchyk and Lee 2020).
 """
 
+from minigrad.seams import seams
+
 ALIGN = 64  # bytes: a cache line, and one vector
 
 
@@ -17,6 +19,13 @@ class Arena:
     def __init__(self, lives: dict):
         self.lives, self.separate = lives, sum(v.nbytes for v in lives)
         self.offsets, self.size, placed = {}, 0, []
+        if seams.plan_reuse is not None and lives:
+            asked = [(max(1, value.nbytes), *life) for value, life in lives.items()]
+            self.offsets = dict(zip(lives, seams.plan_reuse(asked), strict=True))
+            self.size = max(
+                o + (-(-v.nbytes // ALIGN) or 1) * ALIGN for v, o in self.offsets.items()
+            )
+            return
         for value in sorted(lives, key=lambda v: (-v.nbytes, lives[v])):
             first, last = lives[value]
             need = -(-value.nbytes // ALIGN) * ALIGN or ALIGN

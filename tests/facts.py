@@ -43,9 +43,9 @@ FILES = {  # files and folders below tests/ with a fact for each file, and what 
     **dict.fromkeys(
         ("autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim",
          "simt", "viz", "test_argument_types.py", "test_checkpoint.py", "test_data.py",
-         "test_dtypes.py", "test_error_lines.py", "test_errors.py", "test_forks.py",
-         "test_interop.py", "test_newcomer.py", "test_one_meaning.py", "test_random_programs.py",
-         "test_seams.py", "test_semantics.py", "test_sliders.py", "test_typed.py"),
+         "test_dtypes.py", "test_error_lines.py", "test_errors.py", "test_float16.py",
+         "test_forks.py", "test_interop.py", "test_newcomer.py", "test_one_meaning.py",
+         "test_random_programs.py", "test_seams.py", "test_semantics.py", "test_sliders.py", "test_typed.py"),
         (),
     ),
     **dict.fromkeys(("test_golden.py", "test_golden_special.py"), ("tests/golden",)),
@@ -53,7 +53,9 @@ FILES = {  # files and folders below tests/ with a fact for each file, and what 
         ("grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py"), GRADED
     ),
     **dict.fromkeys(
-        ("cli", "test_own_engine.py", "test_seam_kernels.py", "test_small_compiler.py"), COURSE
+        ("cli", "test_own_engine.py", "test_seam_kernels.py", "test_seam_memory.py",
+         "test_small_compiler.py"),
+        COURSE,
     ),
     "grader": (*COURSE, "tests/mutants"),
     **dict.fromkeys(

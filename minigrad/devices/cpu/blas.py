@@ -5,6 +5,7 @@ import functools
 import glob
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -128,32 +129,31 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
     numbers, inner, offsets = how
     size = dtype.itemsize
     row = -1 if accumulate else 0 if bias is None else bias.address
-    for places in offsets:
-        addresses = [
-            x.buffer.address + size * (x.offset + i)
-            for x, i in zip((a, b, out), places, strict=True)
-        ]
-        _multiply(dtype, *addresses, numbers, row, inner)
+    a_at, b_at, c_at = (x.buffer.address + size * x.offset for x in (a, b, out))
+    for i, j, k in offsets:
+        places = a_at + size * i, b_at + size * j, c_at + size * k
+        _multiply(dtype, places, numbers, row, inner)
 
 
-def _multiply(dtype, a, b, c, numbers, row, inner):
-    """Call gemm, which our threads share if it is large, and BLAS' never do.
+def _multiply(dtype, places, numbers, row, inner):
+    """Call gemm on the addresses of a, b and c. Our threads share a large product, BLAS' never do.
 
     Those spin while they wait for one another: where other processes want the processors, too, a
     product of microseconds takes milliseconds.
     """
+    function: Any = gemm(dtype)
     m, n, k = numbers[:3]
     work = m * n * k * inner[0]
     if work <= ALONE:
-        gemm(dtype)(a, b, c, *numbers, row, *inner)
+        function(*places, *numbers, row, *inner)
         return
     parts = threads.parts(work, SHARED)
     with single_threaded:
         if parts == 1:
-            gemm(dtype)(a, b, c, *numbers, row, *inner)
+            function(*places, *numbers, row, *inner)
             return
         function = loader.source_kernel("product", "product", dtype.code)
-        threads.run(function, [(t, parts, a, b, c, *numbers, row, *inner) for t in range(parts)])
+        threads.run(function, [(t, parts, *places, *numbers, row, *inner) for t in range(parts)])
 
 
 def bound_product(a, b, out, has_bias):
@@ -170,9 +170,9 @@ def bound_product(a, b, out, has_bias):
         return None
     numbers, inner, _ = how
     if has_bias:
-        return (lambda a, b, row, c: _multiply(dtype, a, b, c, numbers, row, inner)), ()
+        return (lambda a, b, row, c: _multiply(dtype, (a, b, c), numbers, row, inner)), ()
     if numbers[0] * numbers[1] * numbers[2] * inner[0] > ALONE:
-        return (lambda a, b, c: _multiply(dtype, a, b, c, numbers, 0, inner)), ()
+        return (lambda a, b, c: _multiply(dtype, (a, b, c), numbers, 0, inner)), ()
     return function, (*numbers, 0, *inner)
 
 

@@ -4,7 +4,7 @@
 # **You need** lesson 08, or to know what momentum is and that an optimizer keeps a state for each
 # parameter. **It takes** about 115 minutes. **At the end** you have written Adam, AdamW and a
 # schedule, know what each of their small terms is for, and minigrad trains real digits with *your*
-# Adam in its engine. Next: lesson 13, CUDA kernels (lessons 10 to 12 are planned).
+# Adam in its engine. Next: lesson 10, the memory in which all this lies.
 #
 # Your code goes into `exercises/09_adam.py`. All of it is plain NumPy.
 
@@ -637,8 +637,8 @@ check("09.lean_adam")
 #   step, Adam uses only the sign of the gradient. `None` is not zero.
 # - Decay belongs outside the quotient. The learning rate follows a schedule.
 #
-# **Next:** lesson 10, about the allocator that hands out all this memory, is planned. Go on with
-# lesson 13, CUDA kernels, or with lesson 14, a compiler for whole training steps.
+# **Next:** lesson 10. Weights, gradients, moments: who hands out all this memory, and when does it
+# come back? Or go on with lesson 13, CUDA kernels.
 
 # %%
 from minigrad.course.predictions import summary

@@ -75,6 +75,8 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "08.clip_grad_norm_": ("clip_grad_norm_", None),
     "09.adam_step": ("update", "Adam"),
     "09.adamw_step": ("update", "AdamW"),
+    "10.Pool": ("pool", None),
+    "10.plan_reuse": ("plan_reuse", None),
     "13.k_softmax_row": ("kernels", "softmax"),
 }
 # Adapters for exercises whose signature differs from their seam's.

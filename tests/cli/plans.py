@@ -30,24 +30,25 @@ GRADED = {
     "07": ("LogSumExp", "hvp", "deep_gradient"),
     "08": ("SGD", "load_state_dict", "fine_tune"),
     "09": ("adam_step", "adamw_step", "lean_adam"),
+    "10": ("Pool", "plan_reuse", "hand_step"),
     "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
-    (("00", "01"), "the first lesson together, with every laptop set up"),
-    (("02", "03"), "draw graphs by hand before anybody writes a search"),
     (
-        ("04", "05"),
-        "04 ends with an engine of their own; leave 04.GradManager and 05.CowBuffer to the eager",
+        ("00", "01", "02"),
+        "the first lesson together, with every laptop set up; draw graphs by hand before anybody "
+        "writes a search",
     ),
-    (("06", "07"), "the longest week: leave 06.no_grad to those who want it"),
-    (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
+    (("03", "04"), "04 ends with an engine of their own; leave 04.GradManager to the eager"),
+    (("05", "06"), "leave 05.CowBuffer and 06.no_grad to those who want them"),
+    (("07", "08"), "the longest week but one: begin with the predictions, together"),
+    (("09", "10"), "`minigrad status`: whose engine is lit, and a last training on it"),
     (("13", "14"), "leave the matrix product and the transpose of 13 to those who want them"),
 )
 THIRTEEN_WEEKS = (
-    (("00",), "set-up, and how to read a failing check"),
-    (("01",), ""),
+    (("00", "01"), "set-up, and how to read a failing check"),
     (("02",), ""),
     (("03",), ""),
     (("04",), ""),
@@ -57,6 +58,7 @@ THIRTEEN_WEEKS = (
     (("07",), ""),
     (("08",), ""),
     (("09",), "a project begins: one model, trained on the engine with all their parts in it"),
+    (("10",), "play the fragmentation game on paper: a row of boxes, and somebody is always late"),
     (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
     (("14",), "projects shown; each explains one line of the engine that the others choose"),
 )

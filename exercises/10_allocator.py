@@ -1,0 +1,182 @@
+"""Lesson 10: who gets which memory, when it comes back, and what is left.
+
+Memory is a row of numbered bytes here: an address is an int, a block begins
+at an address and has a number of bytes. Your classes only decide who gets
+which bytes. Python is enough, up to the bug hunt.
+"""
+
+import numpy as np
+
+ALIGNMENT = 64  # bytes: all addresses are multiples of it
+SEGMENT = 1 << 16  # bytes: a pool asks the system for no less
+POISON = 0xFF  # what is written over memory that was freed
+
+
+class NotInUseError(RuntimeError):
+    """Memory was freed, or shared, that is not in use (any more)."""
+
+
+def size_class(nbytes):
+    """Round a request up to one of few sizes, so that blocks fit again.
+
+    The sizes are the multiples of 64 up to 512. Beyond, there are eight
+    from each power of two p to the next one, 2p: the multiples of p / 8.
+    So after 512 come 576, 640, ... 1024, then 1152, 1280, ... 2048.
+
+    Args:
+        nbytes: an int, 0 or more; it may be huge.
+
+    Returns:
+        An int: the smallest of these sizes that holds nbytes.
+    """
+    raise NotImplementedError("size_class is yours to write")
+
+
+class Pool:
+    """Hands out memory, and keeps what comes back for the next request.
+
+    The pool gets its memory in segments from the system:
+        system.take(nbytes): returns the address of a new segment of nbytes,
+            a multiple of 64. Segments may touch.
+        system.give_back(address): returns a whole segment to the system;
+            nothing in it may be in use.
+    """
+
+    def __init__(self, system):
+        """Begin with no memory at all."""
+        raise NotImplementedError("__init__ is yours to write")
+
+    def alloc(self, nbytes):
+        """Return the address of a block of size_class(nbytes) bytes.
+
+        The address is a multiple of 64, and no byte of the block belongs to
+        another block that is in use. The block is cut out of the smallest
+        free piece that holds it, at the piece's beginning; the rest of the
+        piece stays free. Pieces that touch are one, but a piece never
+        reaches beyond its segment.
+
+        Only if no free piece is large enough, the pool first gives back to
+        the system all segments in which nothing is in use. Then it takes a
+        new one, as large as the block, and of SEGMENT bytes at least.
+        """
+        raise NotImplementedError("alloc is yours to write")
+
+    def free(self, address):
+        """Take a block back; the next request may get it.
+
+        Raises:
+            NotInUseError: alloc() never returned this address, or its block
+                is free already. Then nothing changes.
+        """
+        raise NotImplementedError("free is yours to write")
+
+
+class Buffer:
+    """Memory of a pool that several may hold; the last one frees it.
+
+    Attributes:
+        address: where its bytes are: pool.memory, an array of uint8, has
+            them at [address : address + nbytes].
+        nbytes: how many.
+        owners: how many hold it: 1 at first.
+    """
+
+    def __init__(self, pool, nbytes):
+        """Take memory by pool.alloc(nbytes); whoever makes it owns it."""
+        raise NotImplementedError("__init__ is yours to write")
+
+    def incref(self):
+        """Count one owner more.
+
+        Raises:
+            NotInUseError: nobody owns it any more. Nothing changes.
+        """
+        raise NotImplementedError("incref is yours to write")
+
+    def decref(self):
+        """Count one owner less; after the last one, the memory is free.
+
+        Then each of its bytes becomes POISON, and after that, pool.free
+        gets the address, once. While others own it, no byte changes.
+
+        Raises:
+            NotInUseError: nobody owns it any more. Nothing changes.
+        """
+        raise NotImplementedError("decref is yours to write")
+
+
+def plan_reuse(lifetimes):
+    """Give values whose lives are known a place in one piece of memory.
+
+    A value is needed from moment `first` to moment `last`, both included.
+    Values that are needed at the same moment share no byte; others may. A
+    value takes its bytes, rounded up to a multiple of 64.
+
+    Args:
+        lifetimes: list of (nbytes, first, last), ints, nbytes at least 1.
+
+    Returns:
+        A list of ints: for each value, in the given order, its offset from
+        the beginning of the piece, a multiple of 64.
+
+    The piece ends where the last value ends. It is as short as possible if
+    all values have the same size. Otherwise it is at most a tenth longer
+    than that of this rule: largest values first, each at the lowest offset
+    that is free during its whole life.
+    """
+    raise NotImplementedError("plan_reuse is yours to write")
+
+
+# --- Bug hunt -------------------------------------------------------------
+# A training step by hand: a hidden layer of tanh, an error, two gradients.
+# Every array is taken from a pool, and goes back to it when nobody needs it
+# any more. One goes back too early. The step was tested on a pool with
+# plenty of room, and was right. Write into BUG the letters of two lines,
+# such as "A": under "given" the line that gives the memory back too early,
+# under "read" the first line below it that still reads that array. Then
+# repair the step: no array more, and each goes back as early as it can.
+
+BUG = {"given": None, "read": None}
+
+
+def hand_step(pool, x, goal, w1, w2):
+    """Compute two gradients of half the squared error, by hand.
+
+    The error is sum((y - goal) ** 2) / 2, and y = tanh(x @ w1) @ w2.
+
+    Args:
+        pool: take(shape) returns an array of float64 whose entries are what
+            its memory holds; give(array) takes it back, after which it must
+            not be used.
+        x, goal, w1, w2: float64 arrays (n, i), (n, o), (i, h), (h, o): the
+            caller's, only read.
+
+    Returns:
+        (dw1, dw2): arrays of the pool, (i, h) and (h, o). All others that
+        were taken are given back.
+    """
+    z = pool.take((len(x), w1.shape[1]))
+    np.matmul(x, w1, out=z)  # A
+    h = pool.take(z.shape)
+    np.tanh(z, out=h)  # B
+    pool.give(z)  # C: tanh' is 1 - h * h: only the output is needed
+    y = pool.take(goal.shape)
+    np.matmul(h, w2, out=y)  # D
+    pool.give(h)  # E: the next layer has read it
+    dy = pool.take(goal.shape)
+    np.subtract(y, goal, out=dy)  # F
+    pool.give(y)  # G: the error is all that backward needs of it
+    dh = pool.take(z.shape)
+    np.matmul(dy, w2.T, out=dh)  # H
+    dw2 = pool.take(w2.shape)
+    np.matmul(h.T, dy, out=dw2)  # I
+    pool.give(dy)  # J: both products have read it
+    slope = pool.take(z.shape)
+    np.multiply(h, h, out=slope)  # K
+    np.subtract(1.0, slope, out=slope)  # L
+    np.multiply(dh, slope, out=dh)  # M
+    pool.give(slope)  # N
+    dw1 = pool.take(w1.shape)
+    np.matmul(x.T, dh, out=dw1)  # O
+    pool.give(dh)  # P
+    return dw1, dw2

@@ -1,0 +1,115 @@
+"""The pool: blocks that never overlap, and memory that serves again."""
+
+from __future__ import annotations
+
+from minigrad.course.l10_allocator import lesson
+from minigrad.course.l10_allocator.ledger import SEGMENT, account
+from minigrad.course.l10_allocator.programs import at_random, training, written
+from minigrad.grader.tester import Tester
+
+Pool = lesson.exercise(
+    "Pool",
+    difficulty=4,
+    minutes=45,
+    returns="a Pool with alloc and free",
+    hints=(
+        "What must the pool know of each block that is in use, to take it back? And of each free "
+        "piece, to find it, cut it, and join it to its neighbours? Write these two down first.",
+        "in_use: address -> (bytes, segment). free_blocks: a list of (address, bytes, segment). "
+        "alloc: which free ones are large enough, which is the smallest of them, what is left of "
+        "it? free: which free ones end where it begins, or begin where it ends, in its segment?",
+        "alloc: fitting = [p for p in free_blocks if p[1] >= size]; none: give back each p that "
+        "is as long as its segment, then take max(size, SEGMENT) and make that a piece. "
+        "min(fitting, key=...), remove it, add what is left. free: pop the block, remove the "
+        "pieces that touch it, add one piece that spans them all.",
+    ),
+)
+NOT_ONE = 64, 0, 192  # gaps between segments: some touch, some do not
+
+
+@Pool.check(points=2)
+def blocks(t: Tester) -> None:
+    """Blocks lie in segments, at multiples of 64, and never overlap."""
+    account(t, written("100 200 64 1000"))
+    account(t, written("100 200 -0 100 64 -1 -2 300"))
+    account(t, written("70000 100 65536 65537 -1 64 64"), NOT_ONE)
+    for most, largest in ((4, 300), (30, 3000), (12, 60000)):
+        account(t, at_random(t.fixed, 120, most, largest), NOT_ONE)
+
+
+@Pool.check(points=1, only_with=("blocks",))
+def misuse(t: Tester) -> None:
+    """It refuses to free what is not in use, and goes on as if nothing had happened."""
+    account(t, written("100 200 -0 -0 100 -1"))
+    account(t, [*written("100 200"), ("at", 0, 64), ("at", 1, 4096), *written("-0 -1 -1 300")])
+    account(t, [*written("100 200 300 -1"), ("at", 0, 128), *written("150 -2 -0 -0 50 60")])
+    account(t, [("alloc", 64), ("at", 0, -64), ("at", 0, 1), *written("-0 64 -1 -1")])
+
+
+@Pool.check(points=2, only_with=("blocks",))
+def serves_again(t: Tester) -> None:
+    """It takes no segment while a free piece is large enough: what was freed, what was left."""
+    account(t, written("60000 -0 60000 -1 60000"), early=True)
+    account(t, written("30000 20000 -0 30000 -1 20000"), early=True)
+    account(t, written("40000 -0 100 200 30000"), early=True)
+    account(t, written("65536 -0 100 100 60000 -3 100"), early=True)
+    account(t, written("200000 -0 60000 60000 60000"), early=True)
+
+
+@Pool.check(points=2, only_with=("blocks",))
+def joins_neighbours(t: Tester) -> None:
+    """Free pieces that touch serve as one, in whichever order they were freed."""
+    for order in ("-0 -1", "-1 -0"):
+        account(t, written(f"20480 20480 20480 {order} 40960"), early=True)
+    for order in ("-0 -1 -2", "-2 -1 -0", "-0 -2 -1", "-1 -0 -2", "-1 -2 -0"):
+        account(t, written(f"16384 16384 16384 16384 {order} 49152"), early=True)
+    account(t, written("20480 20480 20480 -2 24576"), early=True)  # with the rest of a segment
+    account(t, written("65536 65536 -0 -1 131072"), (0,), early=True)  # two segments that touch
+    account(t, written("40960 65536 -0 100 -1 98304"), (0,), early=True)
+    for most, largest in ((5, 20000), (20, 9000)):
+        account(t, at_random(t.fixed, 150, most, largest), NOT_ONE, early=True)
+
+
+@Pool.check(points=1, only_with=("blocks",))
+def smallest(t: Tester) -> None:
+    """A block is cut out of the smallest free piece that holds it."""
+    account(t, written("10240 64 4096 64 20480 64 -0 -2 -4 4096 8192 16384"), smallest=True)
+    account(t, written("4096 64 10240 64 20480 64 -4 -2 -0 3000 9000 15000"), smallest=True)
+    account(t, at_random(t.fixed, 150, 15, 9000), NOT_ONE, early=True, smallest=True)
+
+
+@Pool.check(points=1, only_with=("blocks",))
+def while_training(t: Tester) -> None:
+    """While a network trains, at least 9 of 10 requests are served without the system."""
+    for widths, batch in (((64, 48, 10), 64), ((64, 128, 128, 128, 10), 32), ((8, 300, 8), 100)):
+        found = account(t, training(widths, [batch] * 6), NOT_ONE)
+        reuse = 1 - found.n_taken / found.n_requests
+        if reuse < 0.9:
+            found.fail(
+                "reuse",
+                "at least 90% of the requests served by memory that was freed",
+                f"{reuse:.0%}: {found.n_taken} segments for {found.n_requests} requests",
+                "Every step asks for the same sizes. What is in the way of using them again?",
+            )
+
+
+@Pool.check(points=2, only_with=("blocks",))
+def bounded(t: Tester) -> None:
+    """However many sizes there are, it keeps at most twice what was ever in use at once."""
+    growing = " ".join(f"{70_000 + 9_000 * k} -{k}" for k in range(12))
+    for steps in (
+        written(growing),
+        written("70000 -0 80000 100 -2 -1 90000"),
+        training((64, 128, 128, 10), (32, 200, 64, 500, 16, 350, 700, 100, 900)),
+    ):
+        found = account(t, steps, NOT_ONE)
+        if found.overdrawn:
+            reserved, peak = found.overdrawn
+            found.fail(
+                "unbounded",
+                f"at most 2 * {peak:,} + {SEGMENT:,} bytes from the system",
+                f"{reserved:,}",
+                "Nothing leaks, and yet it grows. Of what use are pieces into which nothing fits? "
+                "When could they go back?",
+            )
+        account(t, steps, NOT_ONE, empty=True)

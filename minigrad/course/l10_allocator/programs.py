@@ -1,0 +1,95 @@
+"""What is asked of a pool: programs of requests and releases, those of a training among them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+FLOAT = 4  # bytes
+Step = tuple[str, int]  # ("alloc", nbytes), or ("free", which request)
+Life = tuple[int, int, int]  # nbytes, and the first and last moment at which they are needed
+
+
+class Draft:
+    """A program that is being written."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.n_requests = 0
+
+    def alloc(self, nbytes: int) -> int:
+        """Ask for memory; return the number of the request."""
+        self.steps.append(("alloc", int(nbytes)))
+        self.n_requests += 1
+        return self.n_requests - 1
+
+    def free(self, request: int) -> None:
+        """Free what a request got."""
+        self.steps.append(("free", request))
+
+
+def written(text: str) -> list[Step]:
+    """Return the program of words: a number asks for so many bytes, `-k` frees request k."""
+    steps: list[Step] = []
+    for word in text.split():
+        steps.append(("free", int(word[1:])) if word[0] == "-" else ("alloc", int(word)))
+    return steps
+
+
+def at_random(random: np.random.Generator, n: int, most: int, largest: int) -> list[Step]:
+    """Return n steps in which at most `most` blocks are in use; at the end none is."""
+    draft, alive = Draft(), []
+    for _ in range(n):
+        if alive and (len(alive) == most or random.random() < 0.45):
+            draft.free(alive.pop(int(random.integers(len(alive)))))
+        else:
+            alive.append(draft.alloc(int(random.integers(1, largest))))
+    for request in alive:
+        draft.free(request)
+    return draft.steps
+
+
+def training(widths: Sequence[int], batches: Sequence[int]) -> list[Step]:
+    """Return what the training of a network asks for; a step for each size of the batch.
+
+    Each layer is a product and a tanh: the product is dropped, the tanh saved for backward. Then
+    each weight gets a gradient, and the update a temporary.
+    """
+    draft = Draft()
+    layers = list(itertools.pairwise(widths))
+    for inputs, outputs in layers:  # the weights stay
+        draft.alloc(FLOAT * inputs * outputs)
+    for batch in batches:
+        rows, saved = FLOAT * batch, []
+        for _, outputs in layers:
+            product = draft.alloc(rows * outputs)
+            saved.append(draft.alloc(rows * outputs))
+            draft.free(product)
+        loss, upstream, gradients = draft.alloc(FLOAT), draft.alloc(rows * widths[-1]), []
+        for inputs, outputs in reversed(layers):
+            slope = draft.alloc(rows * outputs)
+            draft.free(saved.pop())
+            gradients.append(draft.alloc(FLOAT * inputs * outputs))
+            below = draft.alloc(rows * inputs)
+            draft.free(slope)
+            draft.free(upstream)
+            upstream = below
+        draft.free(upstream)
+        draft.free(loss)
+        for gradient in gradients:
+            draft.free(draft.alloc(draft.steps[0][1]))
+            draft.free(gradient)
+    return draft.steps
+
+
+def lives_in(steps: Sequence[Step]) -> list[Life]:
+    """Return the lives of what a program asks for; what it never frees is needed to the end."""
+    lives: list[list[int]] = []
+    for moment, (what, number) in enumerate(steps):
+        if what == "alloc":
+            lives.append([number, moment, len(steps)])
+        else:
+            lives[number][2] = moment
+    return [(nbytes, first, last) for nbytes, first, last in lives]

@@ -253,6 +253,38 @@ def valid_copy(model):
 """,
         points=5,  # of what it leaves alone
     ),
+    "notes of a pool that are thrown away": Theft(
+        "10.Pool",
+        """
+class Pool:
+    def __init__(self, system):
+        self.log, self.end = system.log, 0
+
+    def alloc(self, nbytes):
+        self.log.clear()
+        self.end += 1 << 20
+        return self.end
+
+    def free(self, address):
+        self.log.clear()
+""",
+    ),
+    "notes of a pool that are made up": Theft(
+        "10.Pool",
+        """
+class Pool:
+    def __init__(self, system):
+        system.log.append(["take", 1 << 30, 1 << 30])
+        self.end = 1 << 30
+
+    def alloc(self, nbytes):
+        self.end += 1 << 16
+        return self.end
+
+    def free(self, address):
+        pass
+""",
+    ),
     "the program that is to be written down": Theft(
         "14.trace",
         """

@@ -87,7 +87,10 @@ class Case:
             expected = f"pool.free({self.place}), once" if freed else "memory that is kept"
             self.fail(key, expected, got, attempt)
         if seen["owners"] != owners:
-            self.fail("count", f"owners {owners}", f"owners {show(seen['owners'])}", "Who counts?")
+            attempt = (
+                "1 at first; one more with each incref, one less with each decref. Who counts?"
+            )
+            self.fail("count", f"owners {owners}", f"owners {show(seen['owners'])}", attempt)
         if seen["address"] != self.place or seen["nbytes"] != self.nbytes:
             got = f"address {show(seen['address'])}, nbytes {show(seen['nbytes'])}"
             attempt = "Both stay what they were, to the end."

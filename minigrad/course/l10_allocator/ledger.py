@@ -46,9 +46,10 @@ class Ledger:
         self.rests: list[tuple[int, int]] = []  # what was left of a cut
         self.live = self.peak = self.reserved = self.n_taken = self.n_requests = 0
         self.overdrawn: tuple[int, int] | None = None
-        self.done = 0  # steps
-        self.say()
+        self.done = len(steps)
+        self.say()  # all steps: if one raises, it is not known which
         self.log = t.drive("pool_log", [list(s) for s in steps], list(gaps), given=t.given)
+        self.done = 0  # steps
 
     def say(self) -> None:
         """Let messages show the steps so far."""
@@ -81,12 +82,12 @@ class Ledger:
             if what == "take":
                 asked = right(self.steps[self.done][1]) if self.done < len(self.steps) else 0
                 if early:
-                    self.check_needed(asked)
+                    self.check_needed(asked, f"system.take({first})")
                 if empty:
                     self.check_empty()
                 self.take(first, second, asked)
             elif what == "back":
-                self.check_moment(early)
+                self.check_moment(first, early)
                 self.give_back(first)
             elif what == "alloc":
                 before = self.gaps()
@@ -116,14 +117,15 @@ class Ledger:
         attempt = "A pool answers requests, and leaves the notes of others alone."
         self.fail("rewritten", "a note of each call", "other notes", attempt)
 
-    def check_moment(self, early: bool) -> None:
+    def check_moment(self, address: Any, early: bool) -> None:
         """Fail if a segment goes back while no other is needed."""
         step = self.steps[self.done] if self.done < len(self.steps) else ("end", 0)
         if step[0] != "alloc":
             attempt = "The next request may come at once. When is it time to give memory back?"
-            self.fail("too_eager", "memory kept for the next request", "system.give_back", attempt)
+            got = f"system.give_back({show(address)})"
+            self.fail("too_eager", "memory kept for the next request", got, attempt)
         if early:
-            self.check_needed(right(step[1]))
+            self.check_needed(right(step[1]), f"system.give_back({show(address)})")
 
     # ---- events -----------------------------------------------------------------------------
 
@@ -240,13 +242,12 @@ class Ledger:
         for pieces in (self.pieces, self.rests):  # it took several
             pieces[:] = [p for p in pieces if p[0] + p[1] <= address or address + size <= p[0]]
 
-    def check_needed(self, asked: int) -> None:
-        """Fail if a segment is taken although a free piece is large enough."""
+    def check_needed(self, asked: int, got: str) -> None:
+        """Fail if the system is called although a free piece is large enough."""
         fitting = [gap for gap in self.gaps() if gap[1] >= asked]
         if not fitting:
             return
-        expected = f"no new segment: {show_piece(fitting[0])} is free, {asked} are needed"
-        got = "memory goes to the system, or comes from it"
+        expected = f"the system left alone: {show_piece(fitting[0])} is free, {asked} are needed"
         if any(n >= asked for _, n in self.pieces):
             key, attempt = "no_reuse", "What becomes of a block when it is freed? Who finds it?"
         elif any(n >= asked for _, n in self.rests):

@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.course.l10_allocator import lesson
 from minigrad.course.l10_allocator.programs import Life, lives_in, training
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Tester
 
 plan_reuse = lesson.exercise(
@@ -24,6 +24,9 @@ plan_reuse = lesson.exercise(
         "else offset = max(offset, end). Lives overlap if each begins before the other has ended.",
     ),
 )
+
+
+SHOWN = 6  # of many values, in messages
 
 
 def rounded(nbytes: int) -> int:
@@ -71,6 +74,13 @@ def most_alive(lives: list[Life]) -> int:
 def ask(t: Tester, lives: list[Life]) -> list[int]:
     """Return the learner's offsets; fail unless they are offsets, and nobody shares a byte."""
     got = t.call("plan_reuse", lives)
+    if len(lives) > SHOWN:
+        sizes = sorted({n for n, _, _ in lives})
+        many = (
+            f"sizes from {sizes[0]} to {sizes[-1]} bytes" if sizes[1:] else f"{sizes[0]} bytes each"
+        )
+        first = ", ".join(map(str, lives[:SHOWN]))
+        t.given = f"plan_reuse([{first}, …]): {len(lives)} values, {many}"
     if got is None:
         t.none(f"a list of {len(lives)} offsets")
     if not isinstance(got, list) or len(got) != len(lives):
@@ -80,7 +90,7 @@ def ask(t: Tester, lives: list[Life]) -> list[int]:
     for k, offset in enumerate(got):
         if type(offset) is not int:
             attempt = "An offset is a number of bytes."
-            t.fail("type", f"offsets[{k}]: an int", show(offset), attempt)
+            t.fail("type", f"offsets[{k}]: an int", show_typed(offset), attempt)
         if offset < 0 or offset % 64:
             attempt = "Which sizes do you add up: as they came, or rounded up?"
             t.fail("misaligned", f"offsets[{k}]: a multiple of 64", show(offset), attempt)
@@ -224,6 +234,7 @@ def equal_sizes(t: Tester) -> None:
     for lives in (
         [(64, 0, 1), (64, 2, 3), (64, 4, 5)],
         [(256, 6, 9), (256, 0, 5), (256, 3, 7), (256, 8, 9), (256, 0, 2)],
+        [(64, 0, 0), (64, 0, 2), (64, 5, 9), (64, 2, 5)],
         *(equals(t.fixed, n, size, 30) for n, size in ((8, 64), (20, 100), (60, 4096))),
     ):
         got, least = ask(t, lives), most_alive(lives)

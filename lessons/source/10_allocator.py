@@ -90,8 +90,8 @@ mg.viz.memory(seen)
 # same sizes, in the same order.
 #
 # Somebody must answer each of these requests. The system could: `malloc` asks it, and `free` gives
-# back. But the system is far away (on a GPU, `cudaMalloc` waits for all that runs), and forgets who
-# asked. So engines have a **pool**: it takes large pieces from the system, cuts them up, and what
+# back. But the way to the system is long (on a GPU, `cudaFree` even waits until all kernels have
+# run). So engines have a **pool**: it takes large pieces from the system, cuts them up, and what
 # is freed stays in the pool, for whoever comes next.
 #
 # **Predict.** Of the requests of these three steps, how many went to the system?
@@ -380,7 +380,7 @@ hoarded.reveal(float(exact[-1] / needed.max()), factor=2)
 # > **Real bug: out of memory, without a leak.** `ExactSizes` is real. IREE, which compiles and runs
 # > models, has a cache of this kind: with steps of many sizes, users ran out of memory
 # > ([iree#22113](https://github.com/iree-org/iree/issues/22113),
-# > [iree#19812](https://github.com/iree-org/iree/issues/19812)), although every buffer was freed.
+# > [iree#19812](https://github.com/iree-org/iree/issues/19812)), although nothing leaked.
 # > Its header warns that it "can easily exceed available memory".
 # >
 # > What IREE *really* does is often told otherwise: "buffer pooling, caching, and reference

@@ -37,7 +37,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "vstack": "mg.concatenate(xs, 0)",
     },
     "Variable": {
-        "astype": "x.to('float32')", "bool": "x.to('bool')",
+        "astype": "x.to(dtype)", "bool": "x.to('bool')",
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "x.clip(low, high)",
         "contiguous": "x.clone()", "copy": "x.clone()", "cpu": "x.to('cpu')",
         "cuda": "x.to('cuda')", "data": "x.detach()", "dim": "x.ndim", "dot": "x @ y",
@@ -52,7 +52,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "each element",
         "split": "mg.split(x, sizes=n, axis=axis) for parts of n, sections=n for n parts",
         "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
-        "swapaxes": "x.permute(axes)", "t": "x.T", "type": "x.to('float32')",
+        "swapaxes": "x.permute(axes)", "t": "x.T", "type": "x.to(dtype)",
         "view": "x.reshape(shape)", "view_as": "x.reshape(y.shape)", "zero_grad": "x.grad = None",
     },
     "Module": {

@@ -395,3 +395,60 @@ def test_a_compiled_network_gives_what_an_eager_one_does(device):
             for got, want in zip(compiled(*leaves), wanted, strict=True):
                 assert got.dtype is want.dtype
                 np.testing.assert_allclose(values(got), values(want), rtol=4e-3, atol=4e-3)
+
+
+# -- what float16 does not hold on the way to a result that it holds -------------------------------
+
+
+def halves(values, **more):
+    return mg.variable(np.array(values), dtype="float16", **more)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("size", [1000.0, 1e-4])
+def test_batch_norm_of_halves_is_that_of_float32_rounded(size, compiled):
+    data = np.random.default_rng(0).normal(size=(8, 3, 2)) * size
+    outcomes = []
+    for dtype in ("float16", "float32"):
+        norm, x = mg.nn.BatchNorm1d(3), halves(data).to(dtype).detach()
+        x.requires_grad = True
+
+        def step(x, norm=norm):
+            return norm(x)
+
+        y = (mg.compile(step) if compiled else step)(x)
+        (y * y.detach()).sum().backward()
+        norm.eval()
+        outcomes.append([y, norm(x), norm.running_var, x.grad])
+        assert {v.dtype.name for v in (y, norm(x), x.grad)} == {dtype}
+    for half, wide in zip(*outcomes, strict=True):
+        np.testing.assert_allclose(half.numpy(), wide.numpy(), rtol=2e-3, atol=4e-3)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_of_halves_scales_before_scores_overflow(is_causal):
+    q = halves(np.full((1, 2, 3, 64), 80.0), requires_grad=True)
+    y = mg.scaled_dot_product_attention(q, q, q, is_causal=is_causal)
+    y.sum().backward()
+    assert (y.numpy() == 80).all()
+    assert np.isfinite(q.grad.numpy()).all()
+    (again,) = mg.gradients(
+        mg.scaled_dot_product_attention(q, q, q, is_causal=is_causal).sum(), [q], create_graph=True
+    )
+    assert np.isfinite(again.numpy()).all()
+
+
+def test_deviations_and_norms_of_halves_whose_squares_it_does_not_hold():
+    for size in (300.0, 1e-4):
+        x = halves([size, -size], requires_grad=True)
+        y = mg.std(x, correction=0)
+        assert y.dtype == "float16"
+        assert y.item() == pytest.approx(size, rel=2e-3)
+        y.backward()
+        np.testing.assert_allclose(x.grad.numpy(), [0.5, -0.5], rtol=2e-3)
+    assert mg.normalize(halves([[0.0, 0.0]]), axis=-1).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_overflow_become_inf_without_a_warning():
+    assert mg.variable(np.array([7e4, 1.0], "f4"), dtype="float16").tolist() == [np.inf, 1.0]

@@ -377,7 +377,7 @@ def test_names_of_other_libraries_in_the_module_say_what_they_are_called_here(na
         ("t", "x.T"),
         ("mT", "x.permute"),
         ("cuda", "x.to('cuda')"),
-        ("astype", "x.to('float32')"),
+        ("astype", "x.to(dtype)"),
         ("retain_grad", "mg.gradients"),
         ("sort", "mg.sort(x, axis=axis)"),
         ("unsqueeze_", "x = x.unsqueeze("),

@@ -13,6 +13,7 @@ from operator import methodcaller
 from typing import Any
 
 from minigrad.devices import denormals
+from minigrad.memory.interrupts import uninterrupted
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
 SHORT_WAIT = 5e-5  # seconds, for a thread that wakes
@@ -64,13 +65,22 @@ class _Worker:
         self.is_running = False
         return True
 
+    def end(self):
+        """End the thread when it next waits for a call."""
+        self.calls.append(None)
+        if self.wake.locked():
+            self.wake.release()
+
     def _run(self):
         while True:
             self.wake.acquire()
             try:
-                function, arguments, mode = self.calls.pop()
+                call = self.calls.pop()
             except IndexError:  # taken back
                 continue
+            if call is None:
+                return
+            function, arguments, mode = call
             try:
                 if mode != self.mode:
                     denormals.set_mode(mode)
@@ -78,7 +88,7 @@ class _Worker:
                 function(*arguments)
             except BaseException as error:  # the caller raises it
                 self.error = error
-            del function, arguments
+            del call, function, arguments
             self.is_running = False
             self.done.release()
 
@@ -153,8 +163,7 @@ class Threads:
                         shared.errors.append(worker.error)
                         worker.error = None
         except BaseException:  # Ctrl-C
-            shared.stop()
-            self._abandon(workers)
+            self._abandon(workers, shared)
             raise
         finally:
             if taken[-1]:
@@ -175,8 +184,8 @@ class Threads:
         end the caller's call while workers wait for it.
 
         Args:
-            returned: a list. The result of the first call is appended as soon as it has returned,
-                even if an exception ends the wait for the others.
+            returned: a list. A None for each other call, then the result of the first are appended
+                as soon as that has returned, even if an exception ends the wait for the others.
 
         Returns:
             False if no threads are available: another caller has them, or Python is shutting down.
@@ -200,21 +209,26 @@ class Threads:
                 worker.done.acquire()
             return True
         except BaseException:  # Ctrl-C
-            if returned:
-                self._abandon(workers)
-            for worker in workers or ():
-                worker.take_back()
+            self._abandon(workers or ())
             raise
         finally:
             if taken[-1]:
                 self._busy.release()
 
-    def _abandon(self, workers):
-        """Wait for these workers, whose states are unknown, and replace them."""
+    @uninterrupted
+    def _abandon(self, workers, shared=None):
+        """Let these workers, whose states are unknown, end what they run, and then themselves.
+
+        shared: calls that they share; those that have not begun are not made.
+        """
         self._workers = []
+        if shared is not None:
+            shared.stop()
         for worker in workers:
             worker.take_back()
         _wait_until_idle(workers)
+        for worker in workers:
+            worker.end()
 
     def _ready(self, count):
         """Return `count` idle workers, or None if the system has no more threads."""

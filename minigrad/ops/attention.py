@@ -43,6 +43,7 @@ def _shifted(x, scale, other, far):
 
 _NAMES = ("x", "scale", "other", "far")
 _x, _scale, _p = map(symbol, ("x", "scale", "p"))
+SCALED = Program(["x", "scale"], [_x * _scale])
 SOFTMAX = Program(["x", "scale"], [SoftmaxRow.formula(_x * _scale)])
 MASKED, SHIFTED = (Program(_NAMES, [f(*map(symbol, _NAMES))]) for f in (_masked, _shifted))
 # computes the gradient of the scores from x, the gradient of the probabilities p
@@ -70,6 +71,10 @@ def probabilities(q, k, scale, mask):
     q: (..., m, d). k: (..., n, d). mask: None, 'causal', or an Array that broadcasts to the scores:
     bools that keep or mask a score, or floats to add to it.
     """
+    if q.dtype.is_narrow:  # which may not hold the scores before they are scaled
+        scaled = device_of(q).empty(q.shape, q.dtype)
+        device_of(q).elementwise(SCALED, (q, scale), (scaled,))
+        q, scale = scaled, 1.0
     scores = matmul_arrays(q, swapped(k))  # (..., m, n)
     if not scores.size:
         return scores
@@ -86,6 +91,8 @@ def probabilities(q, k, scale, mask):
 
 def weights(q, k, scale, mask):
     """Computes the probabilities (..., m, n) of Variables, by differentiable ops."""
+    if q.dtype.is_narrow:
+        q, scale = q * scale, 1.0
     scores = call("matmul", q, swap_last(k))  # (..., m, n)
     if mask is None:
         return SoftmaxRow.apply(scores * scale)

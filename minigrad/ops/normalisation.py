@@ -157,6 +157,13 @@ def batch_norm(
         raise ArgumentError("batch_norm: wanted both running_mean and running_var, or neither")
     weight = creation.ones((c,), x.dtype, x.device) if weight is None else weight
     bias = creation.zeros((c,), x.dtype, x.device) if bias is None else bias
+    if x.dtype.is_narrow:  # it may not hold the variance
+        wide, weight, bias = (v.to(x.dtype.arithmetic) for v in (x, weight, bias))
+        y = batch_norm(
+            wide, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var,
+            training=training, momentum=momentum, eps=eps,
+        )  # fmt: skip
+        return y.to(x.dtype)
     if not training and running_mean is not None and running_var is not None:
         scale = weight * call("rsqrt", running_var + eps)
         return (x - _wide(running_mean, rank)) * _wide(scale, rank) + _wide(bias, rank)
@@ -233,6 +240,8 @@ def normalize(x, *, axis, eps=1e-12):
     """
     x, eps = as_variable(x, "normalize"), number("normalize", "eps", eps, 0.0)
     axes = normalize_axes("normalize", axis, x.ndim or 1) if x.ndim else None
+    if x.dtype.is_narrow:  # it may not hold eps
+        return normalize(x.to(x.dtype.arithmetic), axis=axis, eps=eps).to(x.dtype)
     return x / call("maximum", call("norm", x, axes, True), eps)
 
 

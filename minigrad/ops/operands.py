@@ -327,9 +327,9 @@ def storable(name, number, dtype):
         size = abs(as_float(name, number))
         if dtype.overflow <= size < math.inf:
             raise DTypeError(
-                f"{name}: wanted numbers that {dtype} holds, to about {dtype.overflow:.3g}",
+                f"{name}: wanted numbers that {dtype} holds, to {dtype.limits[1]:.5g}",
                 f"{number}",
-                "dtype='float64' holds it",
+                "a float of more bytes holds it; for a mask, float('-inf') is in every dtype",
             )
     elif dtype.kind == "i":
         low, high = dtype.limits

@@ -25,6 +25,10 @@ def std(x, axis=None, *, ddof=None, correction=None, keepdims=False):
 
     The gradients of equal values, whose deviation is 0, are 0.
     """
+    x = as_variable(x, "std")
+    if x.dtype.is_narrow:  # it may not hold the variance
+        wide = x.to(x.dtype.arithmetic)
+        return std(wide, axis, ddof=ddof, correction=correction, keepdims=keepdims).to(x.dtype)
     return RootOfSquares.apply(_variance("std", x, axis, ddof, correction, keepdims))
 
 

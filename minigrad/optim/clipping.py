@@ -275,8 +275,8 @@ def _nonfinite(name, whose, where=None):
     return NonFiniteError(
         f"{name}: wanted finite gradients",
         f"NaN or infinity in the gradient of {whose}",
-        "leave this step out (optimizer.zero_grad()), or look for its source: "
-        "with mg.debug.detect_anomaly(): ...",
+        "with a GradScaler, error_if_nonfinite=False: scaler.step() leaves the step out; else "
+        "optimizer.zero_grad(), or look for its source: with mg.debug.detect_anomaly(): ...",
         where=where,
     )
 

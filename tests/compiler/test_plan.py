@@ -1,5 +1,7 @@
 """Fused, planned and generated steps against a plain interpreter of the same recording."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +12,7 @@ from minigrad.compiler.trace.capture import capture
 from minigrad.devices.threads import threads
 from tests.compiler.interpreter import execute
 from tests.compiler.random_recordings import recordings
-from tests.compiler.running import Run
+from tests.compiler.running import Run, Stopped
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -65,6 +67,19 @@ def test_a_thread_that_is_behind_leaves_where_the_others_do(monkeypatch, written
         run.sync[0], run.sync[8] = 1000, status  # the others are at every barrier
         assert function(1, 2, run.table.buffer_info()[0], *more) == status
         assert run.sync[0] == 1000 + barriers
+
+
+def test_of_two_checks_that_fail_the_first_is_told_whoever_runs_them(monkeypatch):
+    monkeypatch.setattr(schedule, "SHARED", 0)
+    x, i, j = mg.variable(np.ones((3, 4))), mg.variable([0]), mg.variable([0])
+    run = Run(capture(lambda i, j: x[i, j], (i, j)).recording, (i, j), n_threads=2)
+    for memory in run.memory.values():
+        if memory.dtype == np.int64:
+            memory[...] = 99
+    for others in (contextlib.nullcontext(), threads._busy):
+        for _ in range(5):
+            with others, pytest.raises(Stopped, match="1"):
+                run.once()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -28,6 +28,17 @@ def test_one_thread_while_any_block_lasts(count):
     assert count == [8]
 
 
+def test_a_block_within_a_block_of_the_same_thread_does_nothing(count):
+    single = blas.SingleThreaded()
+    with single.unless_inside():
+        with single.unless_inside():
+            assert count == [1]
+        assert count == [1]
+        with held_elsewhere(single):
+            assert count == [1]
+    assert count == [8]
+
+
 def test_after_an_interrupt_at_any_call_the_next_block_puts_it_right(count):
     single, k = blas.SingleThreaded(), 0
 

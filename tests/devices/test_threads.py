@@ -143,6 +143,33 @@ def test_run_interrupted_waits_for_its_calls_and_stays_usable():
         assert sorted(ended) == [1, 2]
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to processes here")
+def test_run_interrupted_often_leaves_no_threads_behind():
+    pool, before = Threads(3), threading.active_count()
+
+    def work(k):
+        meeting.wait(10)
+        if k == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    def run():
+        pool.run(work, [(0,), (1,), (2,)])
+        time.sleep(1.0)  # where the signal comes after the last call
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(10):
+            meeting = threading.Barrier(3)
+            with pytest.raises(KeyboardInterrupt):
+                run()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before + 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before + 2
+
+
 def test_run_within_run_does_not_wait_for_itself():
     pool, found = Threads(2), []
 

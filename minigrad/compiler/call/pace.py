@@ -31,7 +31,7 @@ class Pace:
         """Take the time of a call, and choose for the next one."""
         self.calls += 1
         self.spent += seconds
-        if self.calls == self.until:
+        if self.calls >= self.until:  # more, if an exception came between
             (self._after_one if self.is_alone else self._after_several)(self.spent / self.calls)
 
     def _after_several(self, mean):

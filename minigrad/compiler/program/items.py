@@ -50,13 +50,15 @@ class Opaque:
 def conflict(earlier, later):
     """Return whether `later` must run after `earlier`.
 
-    No write to memory outside the step may pass an item that can stop the step. Calls into Python
-    can stop it, and also keep their own order.
+    No write to memory outside the step may pass an item that can stop the step. Items that can stop
+    it keep their order, so that the error is that of the first, and so do calls into Python.
     """
     if getattr(earlier, "calls_back", False) and getattr(later, "calls_back", False):
         return True
-    stops = getattr(earlier, "stops", False) or getattr(later, "stops", False)
-    if stops and any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
+    stops = [getattr(item, "stops", False) for item in (earlier, later)]
+    if all(stops):
+        return True
+    if any(stops) and any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
         return True
     return touch(earlier.writes, later.reads) or touch(
         (*earlier.reads, *earlier.writes), later.writes

@@ -5,6 +5,7 @@ import functools
 import glob
 import os
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class SingleThreaded:
     """
 
     def __init__(self):
-        self._lock, self._before = threading.Lock(), 1
+        self._lock, self._before = threading.RLock(), 1
         self._inside = set()  # threads; one that Ctrl-C interrupted leaves after its next block
 
     @uninterrupted
@@ -80,9 +81,13 @@ class SingleThreaded:
                 _counts("set")(self._before)
             self._inside.discard(threading.get_ident())
 
+    def unless_inside(self):
+        """Return this block, or one that does nothing: blocks of one thread do not nest."""
+        return nullcontext() if threading.get_ident() in self._inside else self
+
     def renew(self):
         """Reset in a forked child: no other thread is inside or will release the lock."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         if self._inside and self._before != 1:
             _counts("set")(self._before)
         self._inside.clear()
@@ -148,7 +153,7 @@ def _multiply(dtype, places, numbers, row, inner):
         function(*places, *numbers, row, *inner)
         return
     parts = threads.parts(work, SHARED)
-    with single_threaded:
+    with single_threaded.unless_inside():
         if parts == 1:
             function(*places, *numbers, row, *inner)
             return

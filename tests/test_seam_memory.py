@@ -196,12 +196,13 @@ def test_seam_pool_error_of_a_release_comes_with_the_next_request():
 
 
 def test_seam_pool_obeys_the_limit():
-    mg.memory.set_limit(mg.memory.stats()["reserved_bytes"] + (1 << 20))
-    try:
-        with mg.use(pool=OwnSegments), pytest.raises(errors.OutOfMemoryError, match="limit"):
-            mg.ones((1 << 20,))
-    finally:
-        mg.memory.set_limit(None)
+    with mg.use(pool=OwnSegments):  # which has given back what nobody used
+        mg.memory.set_limit(mg.memory.stats()["reserved_bytes"] + (1 << 20))
+        try:
+            with pytest.raises(errors.OutOfMemoryError, match="limit"):
+                mg.ones((1 << 20,))
+        finally:
+            mg.memory.set_limit(None)
 
 
 def apart(lifetimes):

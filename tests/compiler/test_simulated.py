@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from minigrad.compiler.cpu import schedule
-from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
+from minigrad.compiler.fuse import epilogue, fused_loop, recompute, skinny
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.program.printing import show
 from minigrad.compiler.program.program import CAPTURED, Ref
@@ -115,7 +115,7 @@ def no_size_is_too_small(monkeypatch):
 @pytest.fixture(params=[5, 28])
 def arrays(request, monkeypatch):
     """Loops of few arrays, which many values pass through memory between, or of as many as fit."""
-    monkeypatch.setattr(loop, "MOST_ARRAYS", request.param)
+    monkeypatch.setattr(fused_loop, "MOST_ARRAYS", request.param)
 
 
 @pytest.fixture(params=[False, True])

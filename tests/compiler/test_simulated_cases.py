@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad.compiler.cpu import schedule
-from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
+from minigrad.compiler.fuse import epilogue, fused_loop, recompute, skinny
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.fused_loop import Loop
 from minigrad.compiler.fuse.inplace import Sharing
@@ -88,7 +88,7 @@ class TestSharing:
         assert not agree(recording).owner
 
     def test_what_another_loop_has_begun_to_write_keeps_its_memory(self, monkeypatch):
-        monkeypatch.setattr(loop, "MOST_ARRAYS", 2)
+        monkeypatch.setattr(fused_loop, "MOST_ARRAYS", 2)
         s = Sketch()
         x, w = s.argument((N, N)), s.captured("w", (N, N))
         half, middle, t = (N // 2, N), N // 2 * N, s.temporary((N, N))
@@ -98,7 +98,7 @@ class TestSharing:
         agree(s.recording(s.matmul(t, w)))
 
     def test_a_chain_has_the_memory_of_its_first(self, monkeypatch):
-        monkeypatch.setattr(loop, "MOST_ARRAYS", 3)
+        monkeypatch.setattr(fused_loop, "MOST_ARRAYS", 3)
         s = Sketch()
         _, w, h = square(s)
         for _ in range(3):

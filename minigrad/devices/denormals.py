@@ -30,7 +30,8 @@ def set_flush_denormal(mode):
     After long training a model's values may become subnormal, and many processors compute those
     far slower than others. Eager kernels and compiled steps follow the mode, and so do NumPy and
     Python's own arithmetic in the same thread. Threads of minigrad follow the thread that they
-    work for; threads of the BLAS library keep the mode that they started in.
+    work for. Where NumPy multiplies (MINIGRAD_BLAS=numpy), threads of its BLAS keep the mode that
+    they started in.
 
     Returns:
         Whether the processor supports it: x86-64 does. Elsewhere nothing changes.

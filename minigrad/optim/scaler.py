@@ -164,6 +164,7 @@ class GradScaler:
         enabled: False turns all off: `scale` returns the loss, `step` is optimizer.step().
 
     >>> import minigrad as mg
+    >>> mg.manual_seed(0)
     >>> model = mg.nn.Linear(2, 1)
     >>> optimizer, scaler = mg.optim.SGD(model, learning_rate=0.1), mg.optim.GradScaler()
     >>> for size in (1.0, 2e4):

@@ -449,6 +449,19 @@ def test_deviations_and_norms_of_halves_whose_squares_it_does_not_hold():
     assert mg.normalize(halves([[0.0, 0.0]]), axis=-1).tolist() == [[0.0, 0.0]]
 
 
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
+@pytest.mark.parametrize("how", ["sum", "mean", "prod", "max"])
+def test_reductions_over_rows_round_once(how, device):
+    """Their partial results lie in the row of outputs, which must not be halves meanwhile."""
+    data = np.random.default_rng(1).uniform(0.9, 1.1, (300, 7)).astype("f2")
+    with mg.device(device):
+        half, wide = (
+            getattr(mg, how)(mg.variable(data, dtype=d), axis=0).to("cpu").numpy()
+            for d in ("f2", "f4")
+        )
+    np.testing.assert_array_equal(half, wide.astype("f2"))
+
+
 @pytest.mark.filterwarnings("error")
 def test_arrays_that_overflow_become_inf_without_a_warning():
     assert mg.variable(np.array([7e4, 1.0], "f4"), dtype="float16").tolist() == [np.inf, 1.0]

@@ -79,16 +79,19 @@ def late_pool():
 
 def test_nobody_waits_for_a_worker_that_comes_late(late_pool):
     pool, worker = late_pool
-    found = []
+    rounds = []
 
-    def note(k):
-        found.append((k, threading.get_ident()))
+    def call():
+        for _ in range(3):  # it has not come: its call is taken back, and it is not woken twice
+            rounds.append([])
+            pool.run(lambda k: rounds[-1].append((k, threading.get_ident())), [(0,), (1,), (2,)])
+            rounds[-1].append(worker.is_running)
 
-    for _ in range(3):  # it has not come: its call is taken back, and it is not woken twice
-        pool.run(note, [(0,), (1,), (2,)])
-        assert found == [(k, threading.get_ident()) for k in range(3)]
-        assert not worker.is_running
-        found.clear()
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    caller.join(10)
+    assert not caller.is_alive(), "it waits"
+    assert rounds == [[*((k, caller.ident) for k in range(3)), False]] * 3
 
 
 def test_a_worker_that_came_too_late_takes_part_in_the_next_run(late_pool):

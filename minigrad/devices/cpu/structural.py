@@ -75,7 +75,7 @@ class StructuralKernels(Device):
         self.run_kernel(kernel_calls.put(source, index, out))
 
     def wrap_index(self, index, n, out):
-        function = source_kernel("gather", "wrap", index.dtype.code)
+        function = source_kernel("gather", "wrap", index.dtype.code)  # a KernelCall takes longer
         return self.run_check(function, (index, out), (index.size, n))
 
     def all_within(self, x, low, high, wanted=None):

@@ -39,6 +39,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "direct": ("lazy", "sums", "tiles"),
     "blas": ("sums",),
     "product": ("step", "blas.T"),
+    "led_product": ("product.T",),
 }
 # {word: the file that defines it}, for types that the CPU's header does not name: only kernels in
 # which one of these words occurs import the file.

@@ -4,11 +4,13 @@ Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies 
 workqueue aborts when two threads enter it. A forked child makes a new pool.
 """
 
+import ctypes
 import functools
 import os
 import sys
 import threading
 import time
+from array import array as integers
 from operator import methodcaller
 from typing import Any
 
@@ -38,11 +40,43 @@ SPLIT = 1 << 17  # elements from which a generated kernel is split among threads
 PER_THREAD = 2  # calls, so that a thread that comes late takes fewer
 
 
+class _Board:
+    """Words that all threads see, where a leader and the workers on standby meet.
+
+    The kernels of `source/led_product.py` know its places. serve(address): what the workers run.
+    mode: for subnormal numbers.
+    """
+
+    def __init__(self, serve=None, mode=None):
+        self.serve, self.mode = serve, mode
+        self._words = integers("q", bytes(512))
+        start = self._words.buffer_info()[0]
+        self.address = (start + 63) & ~63  # a cache line of its own
+        self._over = (self.address - start) // 8 + 1
+
+    def set_over(self, is_over):
+        """Tell workers that are on standby to leave, as other calls wait for them, or to stay."""
+        self._words[self._over] = is_over
+
+
+@functools.cache  # once: ctypes makes reference cycles for it
+def find_yield():
+    """Register the system's yield function with LLVM."""
+    import llvmlite.binding as llvm
+
+    if hasattr(ctypes, "windll"):
+        function = ctypes.windll.kernel32.SwitchToThread  # pyright: ignore - Windows alone has it
+    else:
+        function = ctypes.CDLL(None).sched_yield
+    llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)
+
+
 class _Worker:
     """A thread that sleeps on a lock until it gets a call."""
 
     def __init__(self):
         self.wake, self.done = threading.Lock(), threading.Lock()
+        self.board: Any = None  # where to stand by when no call is left
         self.wake.acquire()
         self.done.acquire()
         self.calls: Any = []  # the call to make, until it is begun or taken back
@@ -65,6 +99,12 @@ class _Worker:
         self.is_running = False
         return True
 
+    def stand_by(self, board):
+        """Serve at a board when no call is left; nobody waits for the end of that."""
+        self.board = board
+        if self.wake.locked():
+            self.wake.release()
+
     def end(self):
         """End the thread when it next waits for a call."""
         self.calls.append(None)
@@ -76,21 +116,31 @@ class _Worker:
             self.wake.acquire()
             try:
                 call = self.calls.pop()
-            except IndexError:  # taken back
-                continue
+            except IndexError:  # taken back, or none but to stand by
+                call = ()
             if call is None:
                 return
-            function, arguments, mode = call
-            try:
-                if mode != self.mode:
-                    denormals.set_mode(mode)
-                    self.mode = mode
-                function(*arguments)
-            except BaseException as error:  # the caller raises it
-                self.error = error
-            del call, function, arguments
-            self.is_running = False
-            self.done.release()
+            if call:
+                self._make(*call)
+                self.is_running = False
+                self.done.release()
+            del call
+            if (board := self.board) is not None:
+                self._set_mode(board.mode)
+                board.serve(board.address)
+                self.board = None
+
+    def _set_mode(self, mode):
+        if mode != self.mode:
+            denormals.set_mode(mode)
+            self.mode = mode
+
+    def _make(self, function, arguments, mode):
+        try:
+            self._set_mode(mode)
+            function(*arguments)
+        except BaseException as error:  # the caller raises it
+            self.error = error
 
 
 class _Shared:
@@ -125,6 +175,7 @@ class Threads:
         self.count = count or _count()
         self._workers = []
         self._busy = threading.Lock()
+        self._board = _Board()
 
     def parts(self, work, split=SPLIT):
         """Return into how many calls to cut work, in elements: one, or some for each thread."""
@@ -149,6 +200,7 @@ class Threads:
             if not sys.is_finalizing():
                 taken += map(self._busy.acquire, AT_ONCE)
             if taken[-1]:
+                self._board.set_over(True)
                 mode = denormals.get_mode()
                 workers = self._ready(min(self.count, len(argument_lists)) - 1) or []
                 for worker in workers:
@@ -174,6 +226,37 @@ class Threads:
             finally:
                 del error, shared  # its traceback holds this frame: avoid a cycle
 
+    def lead(self, lead, serve, arguments):
+        """Make the call lead(board, *arguments), of which workers on standby take parts.
+
+        Workers that sleep are told to stand by: they come too late for this call, and serve the
+        next ones. Both functions are machine code that releases the GIL: `source/led_product.py`.
+        """
+        board, taken = None, [False]
+        try:
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                board = self._board_for(serve, denormals.get_mode())
+                for worker in self._ready(self.count - 1) or ():
+                    if worker.board is None:
+                        worker.stand_by(board)
+            else:
+                board = _Board()  # nobody else takes part
+            lead(board.address, *arguments)
+        finally:
+            if taken[-1]:
+                self._busy.release()
+
+    def _board_for(self, serve, mode):
+        """Return a board at which workers run serve(address) in this mode."""
+        board = self._board
+        if board.serve is not serve or board.mode != mode:
+            board.set_over(True)
+            board = self._board = _Board(serve, mode)
+        board.set_over(False)
+        return board
+
     def together(self, function, argument_lists, returned):
         """Run compiled calls that wait for one another, the first one in the caller.
 
@@ -196,6 +279,7 @@ class Threads:
             if not sys.is_finalizing():
                 taken += map(self._busy.acquire, AT_ONCE)
             if taken[-1]:
+                self._board.set_over(True)
                 workers = self._ready(len(others))
             if workers is None:
                 return False

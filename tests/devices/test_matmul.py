@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad.devices import loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.own_matmul import state
-from minigrad.devices.threads import threads
+from minigrad.devices.threads import find_yield, threads
 from minigrad.errors import DTypeError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -327,13 +327,13 @@ def sharing(request, monkeypatch):
     monkeypatch.setattr(blas, "ALONE", 0)
     monkeypatch.setattr(blas, "SHARED", 1)
     monkeypatch.setattr(threads, "count", request.param)
-    parts, run = [], threads.run
+    parts, lead = [], threads.lead
 
-    def noted(function, calls):
-        parts.append(len(calls))
-        run(function, calls)
+    def noted(function, serve, arguments):
+        parts.append(arguments[0])
+        lead(function, serve, arguments)
 
-    monkeypatch.setattr(threads, "run", noted)
+    monkeypatch.setattr(threads, "lead", noted)
     return parts
 
 
@@ -347,7 +347,7 @@ def test_shared_products_equal_numpy(m, k, n, layout, dtype, sharing):
         close(x @ y, a @ b)
         close(mg.linear(x, y.T, mg.variable(row)), a @ b + row)
     assert len(sharing) >= 6
-    assert set(sharing) == {2 * threads.count}
+    assert set(sharing) == {threads.count}
 
 
 def test_shared_batches_and_sums_over_batches_equal_numpy(sharing):
@@ -359,6 +359,32 @@ def test_shared_batches_and_sums_over_batches_equal_numpy(sharing):
     close(dx, g @ b.T)
     close(dy, np.einsum("bmk,bmn->kn", a, g))
     assert sharing
+
+
+TURN, NEXT, PRODUCT = 0, 8, 24  # places on the board of led_product.py, in words
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_a_thread_on_standby_computes_the_parts_that_are_left(dtype):
+    blas.find_blas()
+    find_yield()
+    code = {"float32": "f4", "float64": "f8"}[np.dtype(dtype).name]
+    lead, serve = (loader.source_kernel("led_product", f, code) for f in ("lead", "serve"))
+    a, b = normal(100, 7, dtype=dtype), normal(7, 33, dtype=dtype)
+    out = np.full((100, 33), np.nan, dtype)
+    board = np.zeros(64, np.int64)
+    places = [x.ctypes.data for x in (a, b, out)]
+    lead(board.ctypes.data, 0, *places, 100, 33, 7, 7, 33, 33, 0, 0, 0, 1, 0, 0, 0)
+    assert board[TURN] == 2
+    assert np.isnan(out).all(), "of no parts"
+    serve(board.ctypes.data)  # nobody opens the board: it returns
+    board[PRODUCT], board[NEXT], board[TURN] = 3, 1, 3  # opened again; part 0 is taken
+    serve(board.ctypes.data)
+    rows = np.flatnonzero(~np.isnan(out).any(1))
+    np.testing.assert_allclose(out[rows], (a @ b)[rows], rtol=TOLERANCE[dtype])
+    np.testing.assert_array_equal(rows, np.arange(48, 100))
+    other = loader.source_kernel("led_product", "serve", "f8" if code == "f4" else "f4")
+    assert other is not serve  # so Threads gives it a board of its own
 
 
 def test_blas_wakes_no_threads_of_its_own_in_any_big_product(monkeypatch):

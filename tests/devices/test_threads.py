@@ -1,5 +1,6 @@
 """The pool of threads for big kernels."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -103,6 +104,72 @@ def test_a_worker_that_came_too_late_takes_part_in_the_next_run(late_pool):
     for _ in range(3):
         pool.run(lambda: meeting.wait(10), [(), ()])
     assert pool._workers == [worker]
+
+
+class Post:
+    """What a worker on standby runs: it notes its board and stays until told to leave."""
+
+    def __init__(self):
+        self.begun, self.boards, self.may_leave = threading.Event(), [], threading.Event()
+        self.serve = self._serve  # one object, as a kernel is
+
+    def _serve(self, address):
+        self.boards.append(address)
+        self.begun.set()
+        self.may_leave.wait(10)
+
+
+def over(address):
+    """Return whether the workers at a board are told to leave."""
+    return bool(ctypes.c_int64.from_address(address + 8).value)
+
+
+def test_workers_stand_by_at_the_leaders_board_until_another_call_wants_them():
+    pool, post, led = Threads(2), Post(), []
+
+    def lead(address, k):
+        assert post.begun.wait(10), "no worker has come"
+        led.append((address, k, over(address)))
+
+    for k in range(3):
+        pool.lead(lead, post.serve, (k,))  # it is woken once, and stays
+    board = led[0][0]
+    assert led == [(board, k, False) for k in range(3)]
+    assert post.boards == [board]
+    pool.run(lambda k: None, [(0,), (1,)])
+    assert over(board)
+    pool.lead(lead, post.serve, (3,))
+    assert led[-1] == (board, 3, False)
+    post.may_leave.set()
+
+
+def test_a_worker_on_standby_takes_the_calls_of_run_when_it_leaves():
+    pool, post, meeting = Threads(2), Post(), threading.Barrier(2)
+    pool.lead(lambda address: post.begun.wait(10), post.serve, ())
+    post.may_leave.set()
+    for _ in range(3):
+        pool.run(lambda: meeting.wait(10), [(), ()])
+    assert len(pool._workers) == 1
+
+
+def test_another_kernel_or_mode_gets_another_board():
+    pool, posts, boards = Threads(2), (Post(), Post()), []
+    for post in (posts[0], posts[1], posts[1]):
+        post.may_leave.set()
+        pool.lead(lambda address: None, post.serve, ())
+        boards.append(pool._board)
+    assert boards[0] is not boards[1]
+    assert boards[1] is boards[2]
+    assert over(boards[0].address)
+    assert not over(boards[1].address)
+
+
+def test_who_leads_while_the_workers_are_taken_has_a_board_alone():
+    pool, post, led = Threads(2), Post(), []
+    with pool._busy:
+        pool.lead(led.append, post.serve, ())
+    assert led != [pool._board.address]
+    assert not pool._workers
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])

@@ -1,6 +1,5 @@
 """Turns a Recording into a Plan: passes, fusion, memory, text, machine code."""
 
-import functools
 import time
 
 from minigrad.compiler.cpu.python_step import PythonStep
@@ -14,6 +13,7 @@ from minigrad.compiler.program.plan_base import PlanBase
 from minigrad.compiler.program.traffic import lives_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas
+from minigrad.devices.threads import find_yield
 from minigrad.devices.threads import threads as pool
 
 
@@ -69,17 +69,3 @@ class Plan(PlanBase):
     def from_cache(self):
         """Return whether machine code came from the disk cache."""
         return bool(self.module.step.stats.cache_hits)
-
-
-@functools.cache  # once: ctypes makes reference cycles for it
-def find_yield():
-    """Register the system's yield function with LLVM."""
-    import ctypes
-
-    import llvmlite.binding as llvm
-
-    if hasattr(ctypes, "windll"):
-        function = ctypes.windll.kernel32.SwitchToThread  # pyright: ignore - Windows alone has it
-    else:
-        function = ctypes.CDLL(None).sched_yield
-    llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)

@@ -16,11 +16,12 @@ from minigrad.devices.cpu.own_matmul import own_matmul
 from minigrad.devices.cpu.own_matmul import state as own_state
 from minigrad.devices.cpu.own_matmul import use_own as use_own
 from minigrad.devices.gemm_plan import gemm_calls, readable
-from minigrad.devices.threads import chosen, threads
+from minigrad.devices.threads import chosen, find_yield, threads
 from minigrad.memory.interrupts import uninterrupted
 
 ALONE = 1 << 18  # multiplications up to which OpenBLAS uses one thread anyway
-SHARED = 1 << 20  # multiplications from which our threads share a product
+SHARED = 1 << 19  # multiplications from which our threads share a product
+LED = "lead", "serve"  # functions in source/led_product.py
 COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS functions that get or set its thread count
 
 
@@ -152,13 +153,14 @@ def _multiply(dtype, places, numbers, row, inner):
     if work <= ALONE:
         function(*places, *numbers, row, *inner)
         return
-    parts = threads.parts(work, SHARED)
+    parts = threads.count if work >= SHARED else 1
     with single_threaded.unless_inside():
         if parts == 1:
             function(*places, *numbers, row, *inner)
             return
-        function = loader.source_kernel("product", "product", dtype.code)
-        threads.run(function, [(t, parts, *places, *numbers, row, *inner) for t in range(parts)])
+        find_yield()
+        lead, serve = (loader.source_kernel("led_product", f, dtype.code) for f in LED)
+        threads.lead(lead, serve, (parts, *places, *numbers, row, *inner))
 
 
 def bound_product(a, b, out, has_bias):

@@ -53,15 +53,22 @@ def choose(typing, condition, a, b):
 
 
 @intrinsic
-def arrive(typing, address):
-    """Add one to a counter that all threads see."""
+def add(typing, address, amount):
+    """Add to a counter that all threads see; return what it was."""
 
     def code(context, builder, signature, arguments):
         word = ir.IntType(64)
         pointer = builder.inttoptr(arguments[0], word.as_pointer())
-        return builder.atomic_rmw("add", pointer, word(1), "seq_cst")
+        amount = context.cast(builder, arguments[1], signature.args[1], types.int64)
+        return builder.atomic_rmw("add", pointer, amount, "seq_cst")
 
-    return types.int64(types.int64), code
+    return types.int64(types.int64, amount), code
+
+
+@step_jit
+def arrive(address):
+    """Add one to a counter that all threads see; return what it was."""
+    return add(address, 1)
 
 
 @intrinsic

@@ -31,7 +31,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "random": ("lazy", "random_functions"),
     "gather": ("lazy",),
     "add_f4": ("lazy", "sums"),
-    "scan": ("lazy", "sums"),
+    "scan": ("lazy", "sums", "extremes"),
     "argsort": ("lazy",),
     "linalg": ("lazy", "factors"),
     "clipping": ("lazy",),

@@ -133,14 +133,23 @@ class _Reduction(EagerKernel):
         small = dtype if kind == "i" and dtype.kind == "i" else int64
         start = start_value(self.how, kind, self.emitter.real, small)
         self.line(self._over(base, "j"), f"{self.result} = {stored_as(start, dtype)}")
-        deep = self._over(base, self.reduced)
-        self.all_lines(deep, self.emitter.row)
-        deep = self._over(deep, "j")
         load = f"{self.result} != U1(0)" if dtype.kind == "b" else self.result
         lines, value = self._element()
-        joined = f"before = {combine(self.how, 'before', value, kind)}"
-        stored = f"{self.result} = {stored_as('before', dtype)}"
-        self.all_lines(deep, [f"before = {load}", *lines, joined, stored])
+
+        def write(deep, steps):
+            for text_of in steps:
+                self.all_lines(deep, map(text_of, self.emitter.row))
+            deep = self._over(deep, "j")
+            self.line(deep, f"before = {load}")
+            for text_of in steps:
+                self.all_lines(deep, map(text_of, lines))
+                joined = self.step(self.how, "before", text_of(value), kind, combine)
+                self.line(deep, f"before = {joined}")
+            self.line(deep, f"{self.result} = {stored_as('before', dtype)}")
+
+        deep = self._over(base, self.reduced[:-1])
+        self.line(deep, f"start, stop = 0, n_{self.reduced[-1]}")
+        self._fours(deep, [*self.emitter.row, *lines], write)
         if self.how == "mean":
             self.line(self._over(base, "j"), f"{self.result} = {self._stored(self.result)}")
 

@@ -142,9 +142,15 @@ class Loops(Lines):
         """Return the kind in which a formula is reduced."""
         return "f"
 
-    def step(self, how, total, value, kind):
-        """Return the text of one step of a reduction."""
-        return gathered(how, total, value, kind)
+    def step(self, how, total, value, kind, otherwise=gathered):
+        """Return one step of a reduction; float max and min use an instruction that keeps NaN.
+
+        otherwise: writes the others; `combine` keeps the order of float sums and products.
+        """
+        if kind == "f" and how in ("max", "min"):
+            self.emitter.includes.add("extremes")
+            return f"{'largest_of' if how == 'max' else 'smallest_of'}({value}, {total})"
+        return otherwise(how, total, value, kind)
 
     def keep(self):
         """Return lines that store values of this pass for later passes."""

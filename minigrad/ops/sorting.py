@@ -25,7 +25,8 @@ class OrderOfRows(Structural):
         device = device_of(x)
         out = device.empty(x.shape, int64)
         if x.size:
-            x = device.contiguous(x if x.dtype.is_float else device.convert(x, int64))
+            is_computed = x.dtype.is_float or x.dtype is int64
+            x = device.contiguous(x if is_computed else device.convert(x, int64))
             rows = (x.size // x.shape[-1], x.shape[-1])
             device.argsort(x.view(rows, (rows[1], 1)), out.view(rows, (rows[1], 1)))
         return out

@@ -143,6 +143,35 @@ def test_reduction_with_nan_equals_numpy(name):
         np.testing.assert_array_equal(getattr(mg, name)(mg.variable(x), axis=axis).numpy(), want)
 
 
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_extremes_at_any_place_of_any_size_equal_numpy(name, dtype):
+    # sizes at which vectors, fours of rows and blocks of 33 and 128 end, or nearly do
+    rng = np.random.default_rng(3)
+    ours, theirs = getattr(mg, name), getattr(np, name)
+    for n in (1, 4, 5, 8, 31, 33, 34, 38, 67, 127, 128, 129, 300):
+        x = rng.integers(-2 if n % 2 else 0, 3, (n, 5)).astype(dtype)  # ties
+        for k in range(5):
+            place = rng.integers(n)
+            if dtype == "int64":
+                x[place, k] = np.iinfo(dtype).max if k % 2 else np.iinfo(dtype).min
+            else:
+                x[place, k] = (np.nan, -np.nan, np.inf, -np.inf, 0.5)[k]
+                x[place // 2, 0] = -np.nan  # the first of two
+        want = theirs(x, axis=0)
+        for axis, values in ((0, x), (1, np.ascontiguousarray(x.T))):
+            np.testing.assert_array_equal(ours(mg.variable(values), axis=axis).numpy(), want)
+
+
+@pytest.mark.parametrize("how", ["max", "min"])
+def test_extremes_of_only_infinities_and_ties_are_the_first(how):
+    sign = -1.0 if how == "max" else 1.0
+    x = mg.variable(np.full((40, 3), sign * np.inf, np.float32))
+    for axis in (0, 1):
+        assert set(getattr(mg, how)(x, axis=axis).tolist()) == {sign * np.inf}
+        assert set(getattr(mg, f"arg{how}")(x, axis=axis).tolist()) == {0}
+
+
 PAIRS = [(a, b) for k, a in enumerate(DTYPE_NAMES) for b in DTYPE_NAMES[k + 1 :]]
 
 

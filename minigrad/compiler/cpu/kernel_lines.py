@@ -305,11 +305,5 @@ class Body(Loops):
             self.emitter.lines.append(f"{name} = {value}")
             value = name
         name = self.emitter.new_name()
-        text = stored_as(combine(how, name, value, kind), target.kind)
+        text = stored_as(self.step(how, name, value, kind, combine), target.kind)
         return f"{name} = {load}; {place} = {text}"
-
-    def step(self, how, total, value, kind):
-        """Return one step of a reduction; float max and min use an instruction that keeps NaN."""
-        if kind == "f" and how in ("max", "min"):
-            return f"{'largest_of' if how == 'max' else 'smallest_of'}({total}, {value})"
-        return gathered(how, total, value, kind)

@@ -154,7 +154,7 @@ class Programs(Device):
             and (last_reduced is None or abs(last_kept[1][0]) < abs(last_reduced[1][0]))
         )
         inner_loop = kept.pop() if keeps_inner else None
-        if not keeps_inner and not reduced:
+        if not reduced:
             reduced = [(1, [0] * len(arrays))]
         order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
         dims, strides = [n for n, _ in order], [s for _, s in order]

@@ -96,7 +96,8 @@ class StructuralKernels(Device):
         self.run_kernel(kernel_calls.cumsum(x, out, axis))
 
     def arg_reduce(self, x, out, axis, is_max):
-        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        is_computed = x.dtype.is_float or x.dtype is int64
+        x = self.contiguous(x if is_computed else self.convert(x, int64))
         self.run_kernel(kernel_calls.arg_reduce(x, out, axis, is_max))
 
     def run_check(self, function, arrays, numbers):

@@ -155,7 +155,8 @@ class StructuralKernels(GpuTable):
     def arg_reduce(self, x, out, axis, is_max):
         if not x.size:
             return
-        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        is_computed = x.dtype.is_float or x.dtype is int64
+        x = self.contiguous(x if is_computed else self.convert(x, int64))
         outer, n, inner = split(x.shape, axis)
         code, sequences = x.dtype.code, outer * inner
         if by_columns(outer, n, inner):

@@ -17,28 +17,6 @@ def step_jit(function):
     return general(njit(error_model="numpy", fastmath=FLAGS, nogil=True, **options)(function))
 
 
-def _of_two(name):
-    """Return a floating-point intrinsic of two arguments for reductions, which LLVM vectorizes.
-
-    NaN wins. Between 0 and -0 either may win (`nsz`): telling them apart takes twice the time.
-    """
-
-    @intrinsic
-    def function(typing, a, b):
-        def code(context, builder, signature, arguments):
-            t = arguments[0].type
-            kind = ir.FunctionType(t, [t, t])
-            intrinsic_of = builder.module.declare_intrinsic(name, [t], kind)
-            return builder.call(intrinsic_of, arguments, fastmath=("nsz",))
-
-        return a(a, b), code
-
-    return function
-
-
-largest_of, smallest_of = _of_two("llvm.maximum"), _of_two("llvm.minimum")
-
-
 @intrinsic
 def choose(typing, condition, a, b):
     """Return a if condition, else b, without a branch: both are already computed."""

@@ -16,7 +16,7 @@ from minigrad.arguments import (
     shown,
     whole,
 )
-from minigrad.array.dtypes import SPELLINGS, as_dtype, float32, float64, int64
+from minigrad.array.dtypes import SPELLINGS, as_dtype, float16, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
@@ -38,6 +38,8 @@ from minigrad.ops.shape import shape_of
 from minigrad.seams import seams
 from minigrad.tape.modes import ANNOUNCED, state
 from minigrad.tape.variable import Variable
+
+ORDINARY = float16.limits  # numbers that all dtypes of floats hold
 
 
 @named
@@ -212,7 +214,7 @@ def _refuse_sizes(name, shape, dtype, value=None):
         )
 
 
-@functools.partial(remembered, form="")
+@functools.partial(remembered, form="", free={"value": ORDINARY})
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """Makes a leaf of one value.  shape, number -> shape.
@@ -256,7 +258,7 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     return full(sizes_of("ones", shape), 1.0, dtype, device, requires_grad, name)
 
 
-@remembered
+@functools.partial(remembered, free={"value": ORDINARY})
 @teaching
 def full_like(x, value, dtype=None):
     """Makes a leaf of one value with a Variable's shape, device and, by default, dtype.

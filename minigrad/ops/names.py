@@ -105,8 +105,8 @@ def remembered(function, form="x", free=None):
 
     Args:
         form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
-        free: {name: (low, high)} of arguments that the function passes on to operations, as
-            operands, and looks at in no other way, if they are floats between these. One route
+        free: {name: (low, high)} of arguments that the function passes on to operations or kernels,
+            as operands, and looks at in no other way, if they are floats between these. One route
             serves all of them.
     """
     parameters = list(inspect.signature(function).parameters.values())[len(form) > 0 :]
@@ -208,8 +208,8 @@ class _Learner(NamedTuple):
                 variables += v
         stand_ins, asked, made = [], [], []
 
-        def run(*arrays):
-            stand_ins[:], asked[:] = map(Variable, arrays), ()
+        def run(*operands):
+            stand_ins[:], asked[:] = map(Variable, operands[: len(variables)]), ()
             left = iter(stand_ins)
             given: list[Any] = [
                 next(left) if isinstance(v, Variable) else numbers.get(k, v)
@@ -233,7 +233,7 @@ class _Learner(NamedTuple):
         if not are_here(arrays):
             return None
         try:
-            out, recorder = noted(run, arrays, None)
+            out, recorder = noted(run, [*arrays, *numbers.values()], None)
         except MinigradError:
             return None  # the call on the user's operands explains itself
         y = made[0]
@@ -249,12 +249,20 @@ class _Learner(NamedTuple):
             ):
                 return None  # it did something else with a free number
             return self.of_operations(texts, asked, y, len(recorder.checks))
-        if numbers or y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
+        if y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
             return None
+        if recorder.used_numbers() != len(numbers):
+            return None  # as above
         lines = written(recorder, out)
-        kinds, is_view = "x" * len(arrays), type(out) is View
+        kinds, is_view = "x" * len(arrays) + "n" * len(numbers), type(out) is View
         known = None, (), None
-        return lines and call_of_route(lines, kinds, is_view, False, False, known)
+        call = lines and call_of_route(lines, kinds, is_view, False, False, known)
+        if not call or not numbers:
+            return call
+        operands = ", ".join(["path", *texts, *[self.slots[k] for k in numbers]])
+        return maker(
+            ("c0",), ", ".join(["path", *self.slots]), f"return c0({operands})\n", "route"
+        )(call)
 
     def of_operations(self, texts, asked, y, checks):
         """Returns a function that repeats operations by their routes, or None if one has no route.

@@ -225,6 +225,24 @@ def test_one_route_serves_all_free_numbers(name):
         mg.debug.gradcheck(lambda x: function(x, 0.3 + k / 7), [x])  # noqa: B023
 
 
+def test_one_route_fills_with_all_ordinary_numbers():
+    for name, first in (("full", (3, 1)), ("full_like", X)):
+        function, calls = getattr(mg, name), names.known[name]
+        calls.clear()
+        values = (0.1, 0.2, -0.3, 0.0, -0.0, 65503.0, 1e-30)
+        for value in values:
+            found = function(first, value).numpy()
+            np.testing.assert_array_equal(found, np.full(found.shape, value, np.float32))
+            assert (np.signbit(found) == np.signbit(value)).all()
+        assert [*map(bool, calls.values())] == [True]
+        for value in (1e39, 65504.0, np.inf):  # each on its own: a dtype may refuse it
+            check(name, lambda: function(first, value))  # noqa: B023
+            check(name, lambda: function(first, value, dtype="float16"))  # noqa: B023
+        for value in (2.0, 3.0, 2.5, 0.5):  # converted before it reaches a kernel
+            check(name, lambda: function(first, value, dtype="int32"))  # noqa: B023
+            check(name, lambda: function(first, value, dtype="bool"))  # noqa: B023
+
+
 def test_a_function_that_looks_at_a_free_number_is_not_remembered():
     def halved(x, slope=0.01):
         return x * (slope / 2.0)

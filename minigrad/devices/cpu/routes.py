@@ -39,7 +39,8 @@ class Recorder(StructuralKernels, Programs):
     """A CPU device that records the calls it receives.
 
     names: the inputs of programs whose scalars are the function's own scalars, matched by position;
-    scalars of all other programs are constants.
+    scalars of all other programs are constants. None: the function's own are floats that are no
+    other objects, and kernels get them as they are.
     """
 
     name = "cpu"
@@ -141,6 +142,10 @@ class Recorder(StructuralKernels, Programs):
         if not isinstance(x, Array):
             if are_ours and k < len(self.inputs) and not isinstance(self.inputs[k], Array):
                 return "float" if isinstance(x, float) else "int", k, 0
+            if self.names is None:
+                for number, other in enumerate(self.inputs):
+                    if x is other:
+                        return "float", number, 0
             return "constant", x, 0
         storage, size = x.storage, x.dtype.itemsize
         for number, other in enumerate(self.made):
@@ -151,6 +156,11 @@ class Recorder(StructuralKernels, Programs):
                 return "input", number, (x.offset - other.offset) * size
         self.is_lost = True  # it comes from elsewhere
         return "constant", 0, 0
+
+    def used_numbers(self):
+        """Return how many of the function's own numbers kernels have got."""
+        launches = [step for step in self.steps if type(step) is tuple]
+        return len({k for _, places in launches for kind, k, _ in places if kind == "float"})
 
     def used_by(self, step):
         """Return the numbers of the made Arrays that a step uses."""

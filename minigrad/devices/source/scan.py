@@ -37,9 +37,9 @@ def cumsum_T(x_at, out_at, outer, n, inner, is_outer, start, stop):
                     out[row + j] = T(total)
 
 
-# The index of an extreme is found in two steps, both without a branch for each element: the extremes
-# of blocks, then the first place of the largest of these within its block. A block is ELEMENTS of a
-# row, or ROWS of many columns: the first one, and then fours.
+# The index of an extreme is found in two steps, neither with a branch per element: the extremes
+# of blocks, then the first place of the extreme of these within its block. A block is ELEMENTS of a
+# row, or ROWS of many columns: a first row, and then fours.
 ELEMENTS, ROWS = 128, 33
 
 

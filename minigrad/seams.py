@@ -103,7 +103,8 @@ class Seams(threading.local):
                 update(algorithm, values, gradient, state, hyperparameters)
 
             algorithm: the name of the optimizer's class, such as 'SGD' or 'Adam'.
-            values, gradient: NumPy arrays (n,) in the parameter's dtype: flat copies.
+            values, gradient: NumPy arrays (n,) in the parameter's dtype (halves: float32):
+                flat copies.
             state: {name: flat copy (n,)} of this parameter's state, initially zeros, under the
                 names of `optimizer.state`; for Adam and AdamW also 'step', an int starting at 1.
             hyperparameters: {name: number, pair or bool} of the parameter's group, as in the

@@ -259,7 +259,7 @@ def trained(device, wrap, clip):
         mg.manual_seed(0)
         model = mg.nn.Sequential(mg.nn.Linear(6, 8), mg.nn.ReLU(), mg.nn.Linear(8, 3))
         model = model.to("float16")
-        optimizer = mg.optim.Adam(model, learning_rate=1e-3, eps=1e-4)
+        optimizer = mg.optim.Adam(model, learning_rate=1e-3)
         x = np.random.default_rng(0).standard_normal((20, 6)).astype(np.float16)
         x, y = mg.variable(x), mg.variable(np.arange(20) % 3)
 

@@ -620,6 +620,23 @@ def test_item_28_scaled_gradients_are_unscaled_before_clipping_or_the_step_is_le
         mg.optim.clip_grad_norm_(model, 1.0)
 
 
+def test_item_25_a_half_parameter_adds_up_small_steps_and_keeps_what_is_written():
+    p = mg.nn.Parameter(mg.ones((2,), "float16"))
+    optimizer = mg.optim.SGD([p], learning_rate=2.0**-15)
+
+    def steps(count):
+        for _ in range(count):
+            p.grad = mg.ones_like(p)
+            optimizer.step()
+
+    steps(64)
+    assert p.tolist() == [1.0 - 2.0**-9] * 2
+    with mg.no_grad():
+        p[0] = 2.0
+    steps(64)
+    assert p.tolist() == [2.0 - 2.0**-9, 1.0 - 2.0**-8]
+
+
 def test_item_29_clipping_parameters_keeps_ids_and_moments_bit_for_bit():
     model = One((3.0, -4.0))
     optimizer = mg.optim.Adam(model, learning_rate=0.1)

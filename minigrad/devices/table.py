@@ -197,7 +197,8 @@ class Device:
     def update(self, update, rows: Sequence[tuple], values: dict) -> None:
         """Run one step of a formulas.Update for parameters of one dtype.
 
-        rows: a contiguous (p, g, slots, steps) per parameter; steps: float64 or None. values:
+        rows: a contiguous (p, g, slots, steps) per parameter; slots have the type that kernels
+        compute in; steps: float64 or None. values:
         {symbol: number} of the hyperparameters. The CPU lacks this and the next two functions: its
         kernels take tables of addresses (`devices/cpu/updates.py`).
         """

@@ -12,14 +12,17 @@ from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import (
     Expression,
     Program,
+    equal,
     evaluate,
     substitute,
     symbol,
     symbols_of,
+    where,
 )
 
 MOST_OF_STEPS = 7  # numbers of a rule that depend on steps; the memory layout limits them
 MOST_HYPERPARAMETERS = 16  # of a rule, a pair counting as two; limited by the layout as well
+MASTER = "master"  # the slot of the copy that a narrow parameter is rounded from
 STEPS, RATE = "h_t", "h_learning_rate"  # symbols: steps of the parameter, with this one; rate
 
 
@@ -74,6 +77,14 @@ def flat(values):
     return found
 
 
+def exact(p, master, dtype):
+    """Return the value to update: the copy, unless p has been written since it was rounded to p.
+
+    Only then does the copy, rounded to the dtype again, differ from p.
+    """
+    return where(equal(Expression(f"as_{dtype.name}", master), p), master, p)
+
+
 class Update:
     """One step of one parameter.
 
@@ -81,6 +92,8 @@ class Update:
         formula: (p, g, state, h) -> the new p, and the new values of `state`.
         slots: names of the arrays in `state`, in order.
         structure: the result of `structure` for the hyperparameters.
+        narrow: the parameter's dtype if it is narrow. Then the formula runs on a wide copy, in a
+            slot of its own after the others, and the parameter is that copy, rounded.
 
     Attributes:
         program: inputs p, g, s0, s1, ..., n0, n1, ...; outputs p, s0, s1, ...
@@ -89,18 +102,24 @@ class Update:
         symbols: the hyperparameters' symbols, in the order of `flat`.
     """
 
-    def __init__(self, formula, slots, structure):
-        self.slots, self.symbols = tuple(slots), tuple(flat(dict(structure)))
-        state = [f"s{k}" for k in range(len(self.slots))]
-        h = Hyperparameters(structure)
-        outputs = formula(symbol("p"), symbol("g"), tuple(map(symbol, state)), h)
+    def __init__(self, formula, slots, structure, narrow=None):
+        slots, self.symbols = tuple(slots), tuple(flat(dict(structure)))
+        state = [f"s{k}" for k in range(len(slots))]
+        h, p = Hyperparameters(structure), symbol("p")
+        if narrow is not None:
+            p = exact(p, symbol(f"s{len(slots)}"), narrow)
+        outputs = formula(p, symbol("g"), tuple(map(symbol, state)), h)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         if len(outputs) != 1 + len(state) or not all(isinstance(x, Expression) for x in outputs):
             raise ArgumentTypeError(
-                f"{formula.__qualname__}: wanted the new values of {', '.join(['p', *self.slots])}",
+                f"{formula.__qualname__}: wanted the new values of {', '.join(['p', *slots])}",
                 f"{', '.join(map(str, outputs))}",
                 "return one formula each, in this order",
             )
+        if narrow is not None:
+            slots, state = (*slots, MASTER), [*state, f"s{len(slots)}"]
+            outputs = (*outputs, outputs[0])
+        self.slots = slots
         self.numbers, cache = [], {}
         outputs = [self._of_elements(e, cache) for e in outputs]
         inputs = ["p", "g", *state, *(f"n{k}" for k in range(len(self.numbers)))]
@@ -120,13 +139,16 @@ class Update:
 
         emitter_of: a function that makes the Emitter, such as its class.
         """
-        arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
-        operands = [Operand(name, dtype, "i", True) for name in arrays]
+        wide, state = dtype.arithmetic, [f"s{k}" for k in range(len(self.slots))]
+        kinds = {"p": dtype, "g": dtype, **dict.fromkeys(state, wide)}
+        operands = [Operand(name, kind, "i", True) for name, kind in kinds.items()]
         operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
-        emitter, targets = emitter_of(operands, dtype.arithmetic.text), [arrays[0], *arrays[2:]]
-        values = [emitter.stored(e, dtype) for e in self.program.outputs]
+        emitter, targets = emitter_of(operands, wide.text), ["p", *state]
+        values = [
+            emitter.stored(e, kinds[x]) for x, e in zip(targets, self.program.outputs, strict=True)
+        ]
         stores = [f"{x}[i] = {v}" for x, v in zip(targets, values, strict=True)]
-        return arrays, emitter, stores
+        return list(kinds), emitter, stores
 
     @property
     def counts_steps(self):

@@ -134,9 +134,9 @@ class Group:
         """Returns {name: value} of the hyperparameters."""
         return {**self._hyperparameters, "learning_rate": self.learning_rate}
 
-    def update(self):
-        """Returns the formulas.Update for its parameters."""
-        return self._optimizer.update_of(self._hyperparameters)
+    def update(self, dtype=None):
+        """Returns the formulas.Update for its parameters of a dtype, by default of a wide one."""
+        return self._optimizer.update_of(self._hyperparameters, dtype)
 
     def numbers(self):
         """Returns {symbol: number} of the hyperparameters, for formulas.update."""

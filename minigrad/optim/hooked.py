@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, set_values
 from minigrad.devices.backend import values as values_of
 from minigrad.errors import SeamError
+from minigrad.formulas.update import MASTER
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.optim.traced import cast
 from minigrad.tape.node import user_place
 
 
@@ -25,8 +28,12 @@ def updated_by_hook(optimizer, update):
             if p.grad is None or not p.requires_grad:
                 continue
             kept = optimizer.state_for(p, group) or {}
-            values, gradient = values_of(p.array).flatten(), values_of(p.grad.array).flatten()
+            values, gradient = (_wide(v.array, p.dtype).flatten() for v in (p, p.grad))
             state = {k: values_of(v.array).flatten() for k, v in kept.items() if k != "step"}
+            master = state.pop(MASTER, None)
+            if master is not None:  # see formulas.update.exact
+                near = _wide(kept[MASTER].array, p.dtype).flatten()
+                values = np.where(near == values, master, values)
             given: dict[str, Any] = dict(state)
             if "step" in kept:
                 given["step"] = int(kept["step"].item()) + 1
@@ -43,7 +50,9 @@ def updated_by_hook(optimizer, update):
                     f"update: non-finite values for '{p.name}' from a finite gradient",
                     f"{values[~np.isfinite(values)][:3]}",
                 )
-            found.append((p.array, values))
+            if master is not None:
+                found.append((kept[MASTER].array, values))
+            found.append((p.array, values if master is None else kept[MASTER].array))
             found += [(kept[name].array, value) for name, value in state.items()]
             if "step" in kept:
                 found.append((kept["step"].array, np.array(given["step"])))
@@ -51,9 +60,18 @@ def updated_by_hook(optimizer, update):
     return True
 
 
+def _wide(array, dtype):
+    """Returns the values of an Array, rounded to a dtype, in the type that kernels compute in."""
+    device = device_of(array)
+    return values_of(cast(device, cast(device, array, dtype), dtype.arithmetic))
+
+
 @uninterrupted
 def write(found, place):
-    """Writes to each Array the ndarray beside it. Writes all or none."""
+    """Writes to each Array the ndarray or the Array beside it. Writes all or none."""
     for array, values in found:
         device_of(array).prepare_write(array, place)
-        set_values(array, values.reshape(array.shape))
+        if isinstance(values, Array):
+            device_of(array).copy(values, array)
+        else:
+            set_values(array, values.reshape(array.shape))

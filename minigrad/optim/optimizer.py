@@ -39,6 +39,11 @@ class Optimizer:
     Given Parameters, it keeps these objects. It skips frozen parameters and those whose `.grad` is
     None. With a gradient of zeros a parameter still moves, by momentum and decay.
 
+    Of a parameter in half precision it keeps a copy in float32, `master`, beside its other state,
+    which is in float32, too. A step updates the copy, and rounds it to the parameter, so steps of
+    less than the parameter's precision add up. What is written into the parameter in between
+    counts: where it is not the copy rounded, the copy begins anew from it.
+
     A subclass is a rule: see `rules`. defaults: {hyperparameter: value}, the learning rate first.
     slots: names of the arrays kept per parameter. below_one: hyperparameters that must be below 1;
     the numbers of pairs always must be.
@@ -140,9 +145,10 @@ class Optimizer:
             )
         return tuple(number(self.algorithm, name, b, 0.0, below=1.0) for b in value)
 
-    def update_of(self, values):
-        """Returns the formulas.Update for these hyperparameters."""
-        return _update(type(self).formula, tuple(self.slots_of(values)), structure(values))
+    def update_of(self, values, dtype=None):
+        """Returns the formulas.Update for these hyperparameters, and parameters of a dtype."""
+        narrow = dtype if dtype is not None and dtype.is_narrow else None
+        return _update(type(self).formula, tuple(self.slots_of(values)), structure(values), narrow)
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -253,8 +259,8 @@ class Optimizer:
     def _plan(self):
         rows = {}
         for group in self.groups:
-            update = group.update()
             for p in group.parameters:
+                update = group.update(p.dtype)
                 state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
                 rows.setdefault((update, p.dtype, p.device), []).append((p, state, group))
         return [pass_of(a, dtype, device, found) for (a, dtype, device), found in rows.items()]
@@ -262,7 +268,7 @@ class Optimizer:
     @uninterrupted
     def state_for(self, parameter, group):
         """Returns a parameter's state, made or converted if needed; None if the rule has none."""
-        update = group.update()
+        update = group.update(parameter.dtype)
         slots, counts = update.slots, update.counts_steps
         state = self.state.get(parameter.id)
         if not update.has_state:

@@ -66,8 +66,7 @@ class Adam(Optimizer):
     Args:
         parameters, learning_rate, on_orphan: as for SGD.
         betas: b1 and b2, below 1. The larger they are, the slower the averages change.
-        eps: added to the root, so that the quotient is finite where v is 0. Parameters in float16
-            want 1e-4: their v is 0 for gradients below about 0.005.
+        eps: added to the root, so that the quotient is finite where v is 0.
         weight_decay: adds weight_decay * p to the gradient (AdamW decays the parameter itself).
 
     State: first_moment, second_moment, step.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from minigrad.arguments import shown
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, StateError
+from minigrad.formulas.update import MASTER
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant, from_data
 from minigrad.optim.state import ParameterState
@@ -74,10 +75,10 @@ def prepared(optimizer, saved):
     chosen = _groups(optimizer, saved["groups"])
     found, fitting = [], []
     for group, hyperparameters in chosen:
-        update = optimizer.update_of({**group.as_dict(), **hyperparameters})
         members = {p.id for p in group.parameters}
         for name, p in by_name.items():
             if name in values and p.id in members:
+                update = optimizer.update_of({**group.as_dict(), **hyperparameters}, p.dtype)
                 found += _problems(name, p, values[name], update.slots, update.counts_steps)
                 fitting += [(p, update, values[name])] if update.has_state else []
     if found:
@@ -129,6 +130,8 @@ def _problems(name, parameter, values, slots, has_step):
     for key in {*wanted, *values}:
         where = f"{name}.{key}"
         if key not in values:
+            if key == MASTER:
+                continue  # saved beside wide parameters: it begins as a copy of the narrow one
             found.append(f"{where} is missing")
         elif key not in wanted:
             found.append(f"{where} is unexpected: other hyperparameters?")

@@ -3,7 +3,7 @@
 from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
-from minigrad.formulas.update import MOST_OF_STEPS
+from minigrad.formulas.update import MASTER, MOST_OF_STEPS
 from minigrad.tape.variable import Variable, filled
 
 ALIGN = 16  # elements; float32 slots start on a cache line
@@ -11,21 +11,27 @@ COUNTERS = 1 + MOST_OF_STEPS  # the step count, and numbers that kernels compute
 
 
 class ParameterState(dict):
-    """{name: Variable}: slots of the parameter's shape and dtype, and perhaps the `step` count.
+    """{name: Variable}: slots of the parameter's shape, and perhaps the `step` count.
 
-    All memory is on the parameter's device. block: the Array of all slots. slot: the elements from
-    one slot to the next. counters: float64, the step and the numbers that kernels compute from it.
+    The slots have the dtype that kernels compute in. One of them, `master`, is a copy of a narrow
+    parameter, which a step updates, and rounds to the parameter: so updates add up which are too
+    small for the parameter. All memory is on the parameter's device. block: the Array of all slots.
+    slot: the elements from one slot to the next. counters: float64, the step and the numbers that
+    kernels compute from it.
     """
 
     def __init__(self, parameter, names, has_step):
         super().__init__()
         near = parameter.array
-        self.shape, self.dtype, self.device = parameter.shape, parameter.dtype, parameter.device
+        self.shape, self.device = parameter.shape, parameter.device
+        self.dtype = parameter.dtype.arithmetic
         self.slot = -(-max(parameter.size, 1) // ALIGN) * ALIGN
-        self.block = filled(near, 0.0, (self.slot * len(names),))
+        self.block = filled(near, 0.0, (self.slot * len(names),), self.dtype)
         strides = contiguous_strides(self.shape)
         for k, name in enumerate(names):
             self[name] = Variable(self.block.view(self.shape, strides, k * self.slot))
+        if MASTER in self:
+            device_of(near).copy(near, self[MASTER].array)
         self.counters = None
         if has_step:
             self.counters = filled(near, 0.0, (COUNTERS,), float64)
@@ -36,7 +42,7 @@ class ParameterState(dict):
         wanted = {*names, "step"} if has_step else {*names}
         return (
             self.shape == parameter.shape
-            and self.dtype is parameter.dtype
+            and self.dtype is parameter.dtype.arithmetic
             and self.device == parameter.device
             and self.keys() == wanted
         )

@@ -93,7 +93,6 @@ def update(optimizer, place):
     skip = vars(optimizer).get("_skip")  # of a GradScaler
     for group in optimizer.groups:
         numbers = _TracedNumbers(device, group, skip)
-        rule = numbers.update
         trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:
             trace.grad(p)
@@ -102,6 +101,7 @@ def update(optimizer, place):
             with trace.paused():
                 state = optimizer.state_for(p, group)
             _name(trace, optimizer, p, state)
+            rule = group.update(p.dtype)
             g = device.contiguous(p._grad.array)
             slots = [state[name].array for name in rule.slots]
             inputs = (p.array, g, *slots, *numbers.of(state, p.dtype.arithmetic))
@@ -109,7 +109,7 @@ def update(optimizer, place):
             if state is not None:
                 device.prepare_write(state.block)
             kept = "p", *(f"s{k}" for k in range(len(slots)))
-            program, inputs = numbers.unless_skipped(rule.program, kept, inputs, p.dtype)
+            program, inputs = numbers.unless_skipped(rule.program, kept, inputs, p.dtype.arithmetic)
             device.elementwise(program, inputs, (p.array, *slots))
 
 

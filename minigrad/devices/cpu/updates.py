@@ -28,7 +28,7 @@ def kernel(update, dtype):
 def update_text(update, dtype):
     """Return (source text, source files it needs) of the kernel of an Update."""
     arrays, emitter, stores = update.elements(Emitter, dtype)
-    real, pointer, size = emitter.real, dtype.pointer, dtype.itemsize
+    real, wide = emitter.real, dtype.arithmetic
     numbers = [f"n{k}" for k in range(len(update.numbers))]
     lines = [
         "@restrict_jit",
@@ -61,16 +61,19 @@ def update_text(update, dtype):
     includes |= found.includes
     value_of = dict(zip(fixed, found.values, strict=True))
     value_of |= {k: f"c[{1 + place}]" for place, k in enumerate(update.of_steps)}
-    given = [f"{pointer}(table[row + {a}] + at)" for a in (PARAMETER, GRADIENT)]
+    given = [
+        f"{dtype.pointer}(table[row + {a}] + {dtype.itemsize} * at)" for a in (PARAMETER, GRADIENT)
+    ]
     given += [
-        f"{pointer}(table[row + {STATE}] + at + {k} * slot)" for k in range(len(update.slots))
+        f"{wide.pointer}(table[row + {STATE}] + {wide.itemsize} * (at + {k} * slot))"
+        for k in range(len(update.slots))
     ]
     given += ["pieces[3 * k + 2]", *(f"{real}({value_of[k]})" for k in range(len(numbers)))]
     lines += [
         "    for k in range(first, last):",
-        f"        row, at = pieces[3 * k] * {ROW}, {size} * pieces[3 * k + 1]",
+        f"        row, at = pieces[3 * k] * {ROW}, pieces[3 * k + 1]",
         f"        if table[row + {GRADIENT}] != 0:",
-        f"            c, slot = f8_at(table[row + {COUNTERS}]), {size} * table[row + {SLOT}]",
+        f"            c, slot = f8_at(table[row + {COUNTERS}]), table[row + {SLOT}]",
         *_indented(3, found.lines),
         f"            update({', '.join(given)})",
     ]

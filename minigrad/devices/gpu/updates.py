@@ -29,6 +29,7 @@ class UpdateForm(NamedTuple):
         own: each parameter's numbers.
         numbers: numbers common to all parameters.
         is_indexed: whether it gets the parameter's index in the launch.
+        wide: those of the arrays that have the type that elements are computed in.
     """
 
     arrays: tuple
@@ -36,6 +37,7 @@ class UpdateForm(NamedTuple):
     own: tuple = ()
     numbers: tuple = ()
     is_indexed: bool = False
+    wide: tuple = ()
 
 
 CLIPPING = {
@@ -67,7 +69,9 @@ def update_kernel(update, dtype):
         "    for i in range(first, n, blocks * cuda.blockDim.x):",
         *(f"        {x}" for x in (*emitter.lines, *stores)),
     ]
-    form = UpdateForm(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
+    form = UpdateForm(
+        tuple(arrays), tuple(shared), (), tuple(numbers), is_indexed=bool(own), wide=arrays[2:]
+    )
     includes = tuple(sorted(emitter.includes))
     return kernel("update", form, "\n".join(lines) + "\n", dtype, includes)
 
@@ -93,7 +97,7 @@ def kernel(name, form, text, dtype, includes=()):
     ]  # fmt: skip
     code, real = dtype.code, dtype.arithmetic.code
     words = [
-        *[f"{code}*"] * (MANY * len(form.arrays)),
+        *[f"{real if a in form.wide else code}*" for a in form.arrays] * MANY,
         *[f"{real}*"] * len(form.shared),
         *["i8"] * (2 * MANY + 1),
         *[real] * (MANY * len(form.own) + len(form.numbers)),

@@ -15,13 +15,14 @@ from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, float64
 from minigrad.devices.backend import default_device, device_named, device_of, values
 from minigrad.devices.loader import source_kernel
-from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError, StateError
+from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
 from minigrad.ops.reduction import ROOT, SQUARE
 from minigrad.ops.table import functions
 from minigrad.optim.hooked import write
+from minigrad.optim.scaled import called, refuse_scaled
 from minigrad.seams import seams
 from minigrad.tape.modes import no_grad
 from minigrad.tape.node import place_line, user_place
@@ -175,13 +176,11 @@ def with_gradients(name, parameters):
 def _unscaled(name, parameters):
     """Returns what `with_gradients` does; raises if a GradScaler has yet to unscale a gradient."""
     found = with_gradients(name, parameters)
-    scaled = [p for p, g in found if g.scaled_by is not None]
-    if scaled:
-        raise StateError(
-            f"{name}: wanted unscaled gradients",
-            f"those of {called(scaled)} are gradients of a loss that a GradScaler has scaled",
-            "call scaler.unscale_(optimizer) before: a scaled norm is far too large",
-        )
+    refuse_scaled(
+        name,
+        [p for p, _ in found],
+        "call scaler.unscale_(optimizer) before: a scaled norm is far too large",
+    )
     return found
 
 
@@ -264,11 +263,6 @@ def _raise_nonfinite(name, found, norms):
     pairs = zip(found, norms, strict=True)
     wrong = [p for (p, _), norm in pairs if not math.isfinite(norm)]
     raise _nonfinite(name, called(wrong) or "several, together")
-
-
-def called(parameters):
-    """Returns the names of parameters, for a message."""
-    return ", ".join(f"'{p.name or p.describe()}'" for p in parameters)
 
 
 def _nonfinite(name, whose, where=None):

@@ -1,8 +1,7 @@
 """GradScaler: keeps small gradients of half precision above 0 by a factor on the loss.
 
 The scaler's numbers are one block of memory. What happens between two calls of `update` is an
-`_Iteration`. While a step is traced, the trace has an iteration of its own: its steps are recorded
-as formulas, and a step that must be left out chooses the old values (see `traced.update`).
+`Iteration`. While a step is traced, the trace has an iteration of its own (see `scaler_traced`).
 """
 
 import functools
@@ -25,7 +24,6 @@ from minigrad.devices.backend import (
 )
 from minigrad.errors import ArgumentTypeError, DTypeError, StateError
 from minigrad.formulas.expression import (
-    ADD,
     Expression,
     Program,
     equal,
@@ -38,19 +36,22 @@ from minigrad.formulas.expression import (
 from minigrad.hints import teaching, teaching_class
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.optim.clipping import (
-    SCALED,
-    apply_formula,
-    called,
     norms_of,
     scale_gradients,
     total_of,
     with_gradients,
 )
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.traced import cast
+from minigrad.optim.scaled import Marking, called, mark
+from minigrad.optim.scaler_traced import (
+    Iteration,
+    record_step,
+    record_unscaling,
+    refuse_part,
+    traced_now,
+)
 from minigrad.seams import seams
-from minigrad.tape.modes import state
-from minigrad.tape.node import Plan, user_place
+from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import writes
@@ -60,11 +61,6 @@ NAMES = (
     "skipped_steps",
 )  # fmt: skip
 LEAST, MOST = 2.0**-126, float(np.finfo(np.float32).max)  # both have an inverse in float32
-PART = "a part of an iteration inside a compiled step"
-WHOLE = (
-    "compile all of it, from scale() to update(), or none of it but scale() and backward() of "
-    "the loss"
-)
 NARROWEST = 4  # bytes of a gradient's element: half precision has no room for what is unscaled
 
 _x, _scale, _growth, _backoff, _interval, _tracker, _skipped = map(symbol, ("x", *NAMES))
@@ -81,64 +77,6 @@ UPDATED = Program(  # the scale, a number of float32, and the tracker after an i
         where(equal(_found, 0.0), _counted, 0.0),
     ],
 )
-INVERSE = Program(["scale"], [1.0 / _scale])
-ZERO = Program(["x"], [_x * 0.0])  # NaN where x is not finite
-NOT_ZERO = Program(["x"], [where(equal(_x, 0.0), 0.0, 1.0)])
-
-
-class _Iteration:
-    """What happened since the last update.
-
-    is_begun: whether a loss was scaled. found: {optimizer: whether a gradient was not finite}, a
-    bool, or in a traced step an Array of shape () that is 0 or 1. stepped: optimizers whose step
-    was made, or left out. leaves: weak references to leaves that got scaled gradients in a trace.
-    """
-
-    def __init__(self):
-        self.is_begun, self.found, self.stepped, self.leaves = False, {}, set(), []
-
-
-class _Marking(Plan):
-    """The plan of a scaled loss's node: the same plan, which notes that a pass went through it."""
-
-    def __init__(self, plan, scaler):
-        self._plan, self._scaler = plan, scaler
-
-    def __getattr__(self, name):
-        return getattr(self._plan, name)
-
-    def backward(self, node, dy):
-        """Computes the gradients, and notes the scaler."""
-        if state.backward_pass is not None:
-            state.backward_pass.scaled_by = self._scaler
-        return self._plan.backward(node, dy)
-
-    def backward_graph(self, node, dy):
-        """Computes gradients with a graph, and notes the scaler."""
-        if state.backward_pass is not None:
-            state.backward_pass.scaled_by = self._scaler
-        return self._plan.backward_graph(node, dy)
-
-    def narrowed(self, edges, live):
-        """Returns a plan without the gradients of edges outside `live`."""
-        return _Marking(self._plan.narrowed(edges, live), self._scaler)
-
-
-class _Begun:
-    """Begins the iteration and marks leaves, after each run of a program that only scales."""
-
-    def __init__(self, scaler, leaves):
-        self.scaler, self.leaves = scaler, leaves
-        self.key = id(scaler), *(id(leaf()) for leaf in leaves)
-
-    def __call__(self):
-        self.scaler._iteration.is_begun = True
-        self.scaler._mark([leaf for leaf in (r() for r in self.leaves) if leaf is not None])
-
-    def __eq__(self, other):
-        return type(other) is _Begun and other.key == self.key
-
-    __hash__ = None  # pyright: ignore - two traces compare them, nobody looks them up
 
 
 @teaching_class
@@ -191,7 +129,7 @@ class GradScaler:
         numbers = _checked("GradScaler", "init_scale", *given)
         self._enabled = flag("GradScaler", "enabled", enabled)
         self._block = host().from_numpy(np.array(numbers), float64)
-        self._iteration = _Iteration()
+        self._iteration = Iteration()
         self._trace: Any = None  # a weak reference to the running trace
         self._traced: Any = None  # its iteration
 
@@ -217,7 +155,7 @@ class GradScaler:
             return loss
         y = loss * self._factor(loss)
         if y.node is not None:
-            y.node.plan = _Marking(y.node.plan, self)
+            y.node.plan = Marking(y.node.plan, self)
         self._now().is_begun = True
         return y
 
@@ -270,7 +208,7 @@ class GradScaler:
                 "call unscale_ after the last backward of the iteration",
             )
         if seams.effects.is_tracing:
-            run_as("GradScaler.step", self._step_traced, optimizer, now.found[optimizer])
+            run_as("GradScaler.step", record_step, self, optimizer, now.found[optimizer])
             now.stepped.add(optimizer)
         else:
             self._step_now(now, optimizer)
@@ -316,7 +254,7 @@ class GradScaler:
         if seams.effects.is_tracing:
             self._traced = None
         else:
-            self._iteration = _Iteration()
+            self._iteration = Iteration()
         device, numbers = device_of(self._block), [self._number(name) for name in NAMES[:5]]
         device.prepare_write(self._block, user_place())
         if new_scale is not None:
@@ -348,7 +286,7 @@ class GradScaler:
                 "keep the parameters in float32, and convert them where the model computes",
             )
         if seams.effects.is_tracing:
-            now.found[optimizer] = run_as("GradScaler.unscale_", self._unscale_traced, found)
+            now.found[optimizer] = run_as("GradScaler.unscale_", record_unscaling, self, found)
         else:
             self._unscale_now(now, optimizer, found)
 
@@ -363,56 +301,14 @@ class GradScaler:
             g.scaled_by = None
         now.found[optimizer] = is_found
 
-    # -- in a traced step ------------------------------------------------------------------------
-
-    def _unscale_traced(self, found):
-        """Records the division, and returns an Array () that is 1 if a gradient is not finite."""
-        device, place, factors = default_device(), user_place(), {}
-        inverse = apply_formula(device, INVERSE, self._number("scale"))
-        zeros = []
-        for _, g in found:
-            zeros.append(zero := device.empty((), float64))
-            device.reduce(ZERO, "sum", (g.array,), zero, g.shape, tuple(range(len(g.shape))))
-            if g.dtype not in factors:
-                factors[g.dtype] = cast(device, inverse, g.dtype)
-            device.prepare_write(g.array, place)
-            device.elementwise(SCALED, (g.array, factors[g.dtype]), (g.array,))
-            g.scaled_by = None
-        return apply_formula(device, NOT_ZERO, total_of(device, zeros))
-
-    def _step_traced(self, optimizer, found):
-        device, skipped = default_device(), self._number("skipped_steps")
-        optimizer._skip = found
-        try:
-            optimizer.step()
-        finally:
-            del optimizer._skip
-        device.prepare_write(skipped, user_place())
-        device.elementwise(ADD, (skipped, found), (skipped,))
-
-    def _end_trace(self):
-        """Refuses a step with a part of an iteration; one that only scales begins it each time."""
-        now, self._trace, self._traced = self._traced, None, None
-        if now is not None and now.found:
-            seams.effects.refuse(f"GradScaler: {PART}", WHOLE, "no update() in it")
-        if now is not None:
-            seams.effects.later(_Begun(self, now.leaves), [])
-
     def _now(self):
         """Returns the iteration: the trace's own while a step is traced."""
-        trace = seams.effects
-        if not trace.is_tracing:
-            return self._iteration
-        if self._trace is None or self._trace() is not trace:
-            trace.at_end(self._end_trace)
-            self._trace, self._traced = weakref.ref(trace), None
-        self._traced = self._traced or _Iteration()
-        return self._traced
+        return traced_now(self) if seams.effects.is_tracing else self._iteration
 
     def _begun(self, name):
         now = self._now()
         if not now.is_begun and seams.effects.is_tracing:
-            seams.effects.refuse(f"GradScaler.{name}: {PART}", WHOLE, "no scale() in it")
+            refuse_part(name, "no scale() in it")
         if not now.is_begun:
             raise StateError(
                 f"GradScaler.{name}: wanted gradients of a loss that was scaled in this iteration",
@@ -423,9 +319,7 @@ class GradScaler:
 
     def _mark(self, leaves):
         """Marks the gradients of leaves as scaled; backward calls it."""
-        for leaf in leaves:
-            if leaf._grad is not None:
-                leaf._grad.scaled_by = self
+        mark(leaves, self)
         if seams.effects.is_tracing:
             self._now().leaves += map(weakref.ref, leaves)
 
@@ -492,7 +386,7 @@ class GradScaler:
             "call it outside the step",
         )
         self._write(**dict(zip(NAMES, numbers, strict=True)))
-        self._iteration = _Iteration()
+        self._iteration = Iteration()
 
     def __reduce_ex__(self, protocol):
         return _restored, (self.state_dict(), self._enabled)

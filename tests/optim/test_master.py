@@ -43,7 +43,9 @@ def test_half_parameters_are_those_of_float32_rounded(row, dtype, device):
             for p, optimizer in zip((half, wide), optimizers, strict=True):
                 p.grad = mg.variable(g, "float32").to(p.dtype)
                 optimizer.step()
-    state, wanted = (o.state[p.id] if o.state else {} for o, p in zip(optimizers, (half, wide)))
+    state, wanted = (
+        o.state[p.id] if o.state else {} for o, p in zip(optimizers, (half, wide), strict=True)
+    )
     assert half.dtype == dtype
     assert all(v.dtype is float32 for k, v in state.items() if k != "step")
     np.testing.assert_allclose(values(state["master"]), values(wide), rtol=1e-6, atol=1e-7)

@@ -397,6 +397,38 @@ def test_clipping_refuses_gradients_that_are_still_scaled(way, clip):
         optimizer.zero_grad()
 
 
+@pytest.mark.parametrize("rule", [optim.SGD, optim.Adam])
+@pytest.mark.parametrize("wrap", [lambda f: f, mg.compile], ids=["eager", "compiled"])
+def test_an_optimizer_refuses_to_step_on_gradients_that_are_still_scaled(wrap, rule):
+    w = nn.Parameter([1.0, 2.0], name="w")
+    other = nn.Parameter([1.0], name="other")
+    optimizer, scaler = rule([other, w], learning_rate=0.5), optim.GradScaler()
+
+    @wrap
+    def step(is_scaled):
+        loss = (w * w).sum()
+        (scaler.scale(loss) if is_scaled else loss).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with pytest.raises(StateError, match=r"(?s)step: wanted unscaled.*'w'.*scaler.step"):
+        step(True)
+    assert w.tolist() == [1.0, 2.0]
+    assert not optimizer.state
+    w.grad = None
+    step(False)  # one that is not scaled steps as ever
+    assert w.tolist() != [1.0, 2.0]
+
+
+def test_an_optimizer_steps_on_unscaled_gradients_without_the_scaler():
+    w = nn.Parameter([1.0])
+    optimizer, scaler = optim.SGD([w], learning_rate=0.5), optim.GradScaler()
+    scaler.scale((w * w).sum()).backward()
+    scaler.unscale_(optimizer)
+    optimizer.step()
+    assert w.tolist() == [0.0]
+
+
 def test_clipping_inside_a_compiled_step_refuses_them_too():
     scaler, optimizer, w = weighted()
 

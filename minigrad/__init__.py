@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda")
+    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda", "distributed")
 }
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _MODULES |= {"random": "minigrad.ops.random", "linalg": "minigrad.ops.linalg"}

@@ -279,6 +279,16 @@ class NotInCudaError(SimulationError, KernelError):
     """Numba's CUDA target or the simulator does not compile a construct; the error has its line."""
 
 
+class DistributedError(MinigradError, RuntimeError):
+    """Ranks of `mg.distributed` disagree, or one of them failed or did not come.
+
+    `ranks`: the numbers of the ranks at fault, as far as known; `call`: the call, in words.
+    """
+
+    ranks: Sequence = ()
+    call = ""
+
+
 class GpuError(MinigradError, RuntimeError):
     """A GPU or its driver refused or failed; `code`: the driver's name of the error."""
 

@@ -119,6 +119,17 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "Dataset": _ARRAYS, "TensorDataset": _ARRAYS,
         "random_split": "mg.data.stratified_split(x, labels)",
     },
+    "mg.distributed": {  # of PyTorch, Horovod and MPI
+        "DistributedDataParallel": "mg.distributed.DataParallel(model)",
+        "DistributedSampler": "mg.distributed.batches(x, y, batch_size=32)",
+        "allgather": "mg.distributed.all_gather(x)", "allreduce": "mg.distributed.all_reduce(x)",
+        "bcast": "mg.distributed.broadcast(x, root=0)",
+        "get_rank": "mg.distributed.rank()", "get_world_size": "mg.distributed.size()",
+        "init_process_group": "mg.distributed.init()",
+        "spawn": "mg.distributed.run(f, ranks) in threads, `minigrad run -n 4 train.py` in "
+        "processes",
+        "world_size": "mg.distributed.size()",
+    },
     "mg.cuda": {  # of Numba, CuPy and PyTorch
         "to_device": "x.to('cuda'), or a NumPy array for the simulator",
         "device_array": "mg.zeros(shape, device='cuda')",

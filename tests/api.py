@@ -155,6 +155,11 @@ API = {
         lambda: _of("minigrad.simt.", "minigrad.simt"),
     ),
     "viz": ("mg.viz", "Pictures.", lambda: _of("mg.viz.", mg.viz)),
+    "distributed": (
+        "mg.distributed",
+        "Several ranks that train one model.",
+        lambda: _of("mg.distributed.", mg.distributed),
+    ),
     "data": ("mg.data", "Data that ships with minigrad.", lambda: _of("mg.data.", mg.data)),
     "errors": ("mg.errors", "Every error that a person can meet.", _errors),
     "course": (

@@ -23,7 +23,7 @@ import pytest
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 API = (
     "README", "minigrad", "variable", "autograd", "nn", "optim", "compile", "memory", "cuda",
-    "simt", "viz", "data", "errors", "course",
+    "simt", "viz", "distributed", "data", "errors", "course",
 )  # fmt: skip
 MAKERS = {f"generated/api/{name}.md": f"tests.api:{name}" for name in API}
 MAKERS |= {

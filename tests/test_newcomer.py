@@ -428,6 +428,7 @@ def test_hints_name_what_exists():
     model = mg.nn.Linear(2, 2)
     places = {
         "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "mg.data": mg.data,
+        "mg.distributed": mg.distributed,
         "Module": model, "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
     }  # fmt: skip
     for place, hints in NAMES.items():

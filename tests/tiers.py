@@ -40,6 +40,7 @@ EVERY = {  # file, folder or function of tests/: every how many-th case
     "devices/test_mathematics.py": 12, "devices/test_matmul.py": 30,
     "devices/test_random.py": 12, "devices/test_rows.py": 6,
     "devices/test_threads.py": 6, "devices/test_windows.py": 10,
+    "distributed": 3,
     "formulas": 8,
     "grader/test_checks.py": 40, "grader/test_compare.py": 10, "grader/test_drivers.py": 5,
     "grader/test_message.py": 4, "grader/test_progress.py": 6, "grader/test_reading.py": 8,

@@ -1,0 +1,48 @@
+"""What moves data between ranks: the interface of engines, and the engine of a single rank."""
+
+from typing import Any, NamedTuple
+
+
+class Head(NamedTuple):
+    """What a rank says of a call before any data moves: all ranks get the heads of all.
+
+    number: of the call, from 1 on. what: the call, with dtype and shape; it must be the same on all
+    ranks. line: the user's line. note: what may differ, such as a weight.
+    """
+
+    number: int
+    what: str
+    line: str
+    note: Any = None
+
+    def __str__(self):
+        return f"{self.what}, {self.line}" if self.line else self.what
+
+
+class Engine:
+    """Moves data between the ranks of a group. This one has a single rank.
+
+    Every method but `fail` is called by all ranks, in the same order. Arrays are contiguous
+    ndarrays of the same shape and dtype on all ranks. An engine raises DistributedError when a rank
+    does not come within `timeout` seconds, has failed, or has ended.
+    """
+
+    name = "alone"
+    rank, size = 0, 1
+
+    def exchange(self, head: Head) -> list[Head]:
+        """Return the heads of all ranks, by rank."""
+        return [head]
+
+    def sum(self, data, head):
+        """Replace data by its sum over the ranks, the same bits on all of them."""
+
+    def broadcast(self, data, root, head):
+        """Replace data by that of the rank `root`."""
+
+    def gather(self, data, head) -> list:
+        """Return the data of all ranks, by rank."""
+        return [data]
+
+    def fail(self, reason):
+        """Tell the other ranks why this one takes part in no further call."""

@@ -1,0 +1,141 @@
+"""Which group of ranks this thread belongs to, and how its members agree on a call."""
+
+import threading
+from typing import Any
+
+from minigrad.arguments import choice, number
+from minigrad.distributed.engine import Engine, Head
+from minigrad.errors import DistributedError, user_line
+from minigrad.hints import teaching
+from minigrad.seams import seams
+
+TIMEOUT = 10.0  # seconds
+
+
+class Group:
+    """One rank's membership in a group: an engine, and the number of calls that it has made."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        self.rank, self.size = engine.rank, engine.size
+        self.count = 0
+        self.failure: DistributedError | None = None
+
+    def agree(self, what, note=None):
+        """Compare a call with those of the other ranks. Return this rank's head, and all notes.
+
+        Raises:
+            DistributedError: on every rank, if the ranks make different calls.
+        """
+        if self.failure is not None:
+            raise DistributedError(
+                f"{what}: this group of ranks has failed before",
+                self.failure.wanted,
+                "start the ranks again: what they hold may differ now",
+            )
+        self.count += 1
+        head = Head(self.count, what, user_line(), note)
+        try:
+            heads = self.engine.exchange(head)
+        except DistributedError as error:
+            self.failure = error
+            raise
+        if any(other.what != what for other in heads):
+            raise self.failed(_disagreement(heads))
+        return head, [other.note for other in heads]
+
+    def failed(self, error):
+        """Note that the group can make no further call; return the error."""
+        self.failure = error
+        return error
+
+
+def named(ranks):
+    """Return the ranks in words: `rank 2`, `ranks 0, 1 and 3`."""
+    *most, last = map(str, ranks)
+    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
+
+
+def _disagreement(heads):
+    """Return the error for calls that differ; the smallest party of ranks is named first."""
+    parties = {}
+    for rank, head in enumerate(heads):
+        parties.setdefault(head.what, []).append(rank)
+    parties = sorted(parties.values(), key=lambda ranks: (len(ranks), -ranks[0]))
+    error = DistributedError(
+        f"call {heads[0].number} of mg.distributed: wanted the same call on every rank",
+        details=[(named(ranks), heads[ranks[0]]) for ranks in parties],
+        fix="every rank makes the same calls, in one order, with the same shapes and dtypes: is a "
+        "call inside an `if` that only some ranks enter, or a batch of another size?",
+    )
+    error.ranks, error.call = tuple(parties[0]), heads[parties[0][0]].what
+    return error
+
+
+class _Membership(threading.local):
+    """The group of a thread that `run` started; others belong to the group of the process."""
+
+    group: Any = None
+
+
+membership = _Membership()
+_of_process: list[Group] = []
+
+
+def current(where):
+    """Return this thread's group; raise if it has none."""
+    seams.effects.refuse(
+        f"mg.distributed.{where} inside a compiled step would run once, while tracing",
+        "call it outside: loss = step(x, y) without the update, then backward and optimizer.step()",
+    )
+    if membership.group is not None:
+        return membership.group
+    if not _of_process:
+        raise DistributedError(
+            f"{where}: this process has not joined the other ranks",
+            fix="mg.distributed.init() first, at the top of the script",
+        )
+    return _of_process[0]
+
+
+@teaching
+def init(engine=None, timeout=TIMEOUT):
+    """Joins the group of ranks that this process belongs to. Further calls do nothing.
+
+    Inside `run` there is nothing to join.
+
+    Args:
+        engine: "alone" for a group of one rank. By default it is chosen.
+        timeout: the longest time, in seconds, that a rank waits for the others in a call. What only
+            some ranks do between two calls must take less, such as an evaluation on rank 0.
+
+    Raises:
+        DistributedError: this process has joined by another engine.
+    """
+    timeout = number("init", "timeout", timeout, above=0.0)
+    if engine is not None:
+        choice("init", "engine", engine, ENGINES)
+    if membership.group is not None:
+        return
+    name = engine or "alone"
+    if _of_process:
+        if engine not in (None, _of_process[0].engine.name):
+            raise DistributedError(
+                "init: this process has joined its group before, and there is one group",
+                f"the engine {_of_process[0].engine.name!r}, now {engine!r}",
+            )
+        return
+    _of_process.append(Group(ENGINES[name](timeout)))
+
+
+ENGINES = {"alone": lambda timeout: Engine()}
+
+
+def rank():
+    """Returns this rank's number, from 0 to size() - 1."""
+    return current("rank").rank
+
+
+def size():
+    """Returns the number of ranks."""
+    return current("size").size

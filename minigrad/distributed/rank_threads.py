@@ -1,0 +1,181 @@
+"""Ranks that are threads of this process: to learn, and to test without processes."""
+
+import threading
+import time
+
+import numpy as np
+
+from minigrad.arguments import function as function_of
+from minigrad.arguments import number, whole
+from minigrad.devices.backend import chosen, set_default
+from minigrad.distributed.engine import Engine
+from minigrad.distributed.membership import TIMEOUT, Group, membership, named
+from minigrad.errors import DistributedError
+from minigrad.hints import teaching
+from minigrad.memory.interrupts import ready
+
+GRACE = 2.0  # seconds that a rank at work has to end after another one has failed
+
+
+class Meeting:
+    """Where the threads of a group meet: round by round, each leaves something for all.
+
+    A rank enters round k + 2 only after all have entered k + 1, hence have left k.
+    """
+
+    def __init__(self, size, timeout):
+        self.size, self.timeout = size, timeout
+        self.changed = threading.Condition()
+        self.rounds = {}  # number of the round -> {rank: what it left}
+        self.reasons = {}  # rank -> (the ranks at fault, text): why it comes no more
+
+    def meet(self, rank, number, what, head):
+        """Leave something in a round; return what all ranks left there, by rank."""
+        with self.changed:
+            came = self.rounds.setdefault(number, {})
+            came[rank] = what
+            self.rounds.pop(number - 2, None)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self._is_over(came), self.timeout)
+            if len(came) == self.size:
+                return [came[k] for k in range(self.size)]
+            missing = [k for k in range(self.size) if k not in came]
+            is_late = not any(k in self.reasons for k in missing)
+            late = missing, f"did not come within {self.timeout:g} s"
+            ranks, text = next((self.reasons[k] for k in missing if k in self.reasons), late)
+            error = DistributedError(
+                f"call {head.number} of mg.distributed, {head.what}: {named(ranks)} {text}",
+                fix="is it at work on something that the others do not do? init(timeout=...) and "
+                "run(timeout=...) wait longer"
+                if is_late
+                else None,
+            )
+            error.ranks, error.call = tuple(ranks), head.what
+            del came[rank]  # no rank that comes later takes the round for complete
+            self._note(rank, ranks, text)
+            raise error
+
+    def _is_over(self, came):
+        return len(came) == self.size or any(k not in came for k in self.reasons)
+
+    def leave(self, rank, reason):
+        """Note that a rank comes no more."""
+        with self.changed:
+            self._note(rank, [rank], reason)
+
+    def _note(self, rank, ranks, text):
+        self.reasons.setdefault(rank, (ranks, text))
+        self.changed.notify_all()
+
+
+class ThreadEngine(Engine):
+    """The engine of one of several threads. Each sums the data of all, in the order of ranks."""
+
+    name = "threads"
+
+    def __init__(self, meeting, rank):
+        self.meeting, self.rank, self.size = meeting, rank, meeting.size
+        self._round = 0
+
+    def _meet(self, what, head):
+        self._round += 1
+        return self.meeting.meet(self.rank, self._round, what, head)
+
+    def exchange(self, head):
+        return self._meet(head, head)
+
+    def sum(self, data, head):
+        parts = self._meet(data.copy(), head)  # a copy: others may still read it later
+        data[...] = parts[0]
+        for part in parts[1:]:
+            np.add(data, part, out=data)
+
+    def broadcast(self, data, root, head):
+        found = self._meet(data.copy() if self.rank == root else None, head)[root]
+        data[...] = found
+
+    def gather(self, data, head):
+        return [part.copy() for part in self._meet(data.copy(), head)]
+
+    def fail(self, reason):
+        self.meeting.leave(self.rank, reason)
+
+
+@teaching
+def run(function, ranks, *args, timeout=TIMEOUT):
+    """Runs a function in several threads, each a rank of one group; returns the results by rank.
+
+    The threads share the process: its modules, files and the default random generator, from which
+    they draw in no fixed order. Each rank makes its own model.
+
+    Args:
+        function: called as function(*args) in every thread. Modes such as `no_grad` begin anew.
+        ranks: how many threads, at least 1.
+        args: the same objects for all.
+        timeout: as in `init`.
+
+    Raises:
+        Exception: the first one that a rank raised, with a note of the rank. The ranks that wait
+            for it get a DistributedError.
+
+    >>> import minigrad as mg
+    >>> def step():
+    ...     mine = mg.variable([1.0 + mg.distributed.rank()])
+    ...     return mg.distributed.all_reduce(mine).item()
+    >>> mg.distributed.run(step, 3)
+    [6.0, 6.0, 6.0]
+    """
+    function_of("run", "function", function)
+    n = whole("run", "ranks", ranks, 1)
+    timeout = number("run", "timeout", timeout, above=0.0)
+    if membership.group is not None:
+        raise DistributedError("run: this is a rank already, and a rank starts no others")
+    ready()
+    meeting, default = Meeting(n, timeout), chosen.default
+    results, errors = [None] * n, []
+
+    def work(rank):
+        engine = ThreadEngine(meeting, rank)
+        membership.group = Group(engine)
+        set_default(default)
+        try:
+            results[rank] = function(*args)
+        except BaseException as error:
+            errors.append((rank, error))
+            engine.fail(f"raised {type(error).__name__}: {_first_line(error)}")
+        else:
+            engine.fail("has ended: its function returned")
+
+    threads = [
+        threading.Thread(target=work, args=(k,), name=f"rank {k}", daemon=True) for k in range(n)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        _wait(threads, errors)
+    except BaseException:  # Ctrl-C: the ranks end at their next call
+        for k in range(n):
+            meeting.leave(k, "was interrupted")
+        raise
+    if not errors:
+        return results
+    rank, error = errors[0]  # noted before the others were told: no consequence of theirs
+    errors.clear()  # its traceback leads here: avoid a cycle
+    error.add_note(f"raised in rank {rank} of {n}")
+    raise error
+
+
+def _wait(threads, errors):
+    """Wait until all threads have ended; after an error, no longer than GRACE."""
+    deadline = None
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.05)  # in steps, so that Ctrl-C is heard
+            if errors and deadline is None:
+                deadline = time.monotonic() + GRACE
+            if deadline is not None and time.monotonic() > deadline:
+                break
+
+
+def _first_line(error):
+    return str(error).partition("\n")[0]

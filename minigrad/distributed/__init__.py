@@ -6,14 +6,18 @@ mistake of one rank is an error on every rank, and none waits for ever.
 """
 
 from minigrad.distributed.collectives import all_gather, all_reduce, barrier, broadcast
+from minigrad.distributed.data_parallel import DataParallel
 from minigrad.distributed.membership import init, rank, size
 from minigrad.distributed.rank_threads import run
+from minigrad.distributed.sharding import batches
 from minigrad.hints import missing as _missing
 
 __all__ = [
+    "DataParallel",
     "all_gather",
     "all_reduce",
     "barrier",
+    "batches",
     "broadcast",
     "init",
     "rank",

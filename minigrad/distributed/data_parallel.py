@@ -1,0 +1,338 @@
+"""DataParallel: several ranks compute the gradients of one batch, each of its part."""
+
+import hashlib
+from weakref import ref
+
+import numpy as np
+
+from minigrad.arguments import flag, instance, number, whole
+from minigrad.array.dtypes import float32
+from minigrad.devices.backend import device_named, values
+from minigrad.distributed.membership import current, named
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DistributedError,
+    GradientError,
+    NonFiniteError,
+)
+from minigrad.hints import missing, teaching, teaching_class
+from minigrad.memory.interrupts import block, uninterrupted
+from minigrad.nn.module import Module
+from minigrad.seams import seams
+from minigrad.tape.backward import upstream
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable, filled
+
+BUCKET_BYTES = 4 << 20
+FIX = "replica.backward(loss, weight=len(x)), in `with replica.no_sync():` for micro-batches"
+
+
+@teaching_class
+class DataParallel:
+    """Makes the models of all ranks one: the same values at first, the same gradients in each step.
+
+    `replica.backward(loss, weight)` takes the place of `loss.backward()`. Afterwards every
+    parameter has on every rank, to the same bits, the gradient of the mean over the examples of all
+    ranks. Everything else is as in one process: the optimizer belongs to the model, and each rank
+    steps its own.
+
+    Parameters and buffers are those of rank 0 at the beginning. After each reduction the buffers
+    (running statistics) are those of the first rank that had examples.
+
+    Args:
+        model: a Module with the same parameters on every rank.
+        broadcast: whether to take over rank 0's values. False checks that all ranks have the same.
+        bucket_bytes: how many bytes of gradients are reduced at a time.
+        allow_unused: whether a loss may leave out parameters. Then these count as zeros where
+            another rank has a gradient, and stay without one if no rank has any.
+
+    Raises:
+        DistributedError: on every rank, if the models differ; the error names the ranks and values.
+
+    >>> import minigrad as mg
+    >>> def step():
+    ...     model = mg.nn.Linear(1, 1, bias=False)
+    ...     replica = mg.distributed.DataParallel(model)
+    ...     x = mg.ones((1 + mg.distributed.rank(), 1))  # 1 example, and 2
+    ...     replica.backward((model(x) * (1 + mg.distributed.rank())).mean(), weight=len(x))
+    ...     return model.weight.grad.item()
+    >>> mg.distributed.run(step, 2)  # (1 * 1 + 2 * 2) / (1 + 2)
+    [1.6666667461395264, 1.6666667461395264]
+    """
+
+    def __init__(self, model, broadcast=True, bucket_bytes=BUCKET_BYTES, allow_unused=False):
+        self.model = instance("DataParallel", "model", model, Module, "a Module")
+        self._bucket_bytes = whole("DataParallel", "bucket_bytes", bucket_bytes, 1)
+        self._allow_unused = flag("DataParallel", "allow_unused", allow_unused)
+        is_sent = flag("DataParallel", "broadcast", broadcast)
+        self._group = current("DataParallel")
+        self._is_synced, self._is_running = True, False
+        self._weight = self._unit = 0.0  # of the examples since the last reduction; of the first
+        self._check_models()
+        if is_sent:
+            self._send(self._values(), 0, "DataParallel: values")
+        else:
+            self.check()
+        mine = ref(self)
+        for p in model.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_hook(lambda leaf: _refuse_alone(mine()))
+
+    def __call__(self, *args, **kwargs):
+        return self.model(*args, **kwargs)
+
+    def __getattr__(self, name):
+        own = f"replica.model.{name}" if hasattr(self.__dict__.get("model"), name) else None
+        raise missing("DataParallel", name, "DataParallel has no attribute", own)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            "pickle, copy: a DataParallel belongs to a group of ranks",
+            fix="save or copy replica.model",
+        )
+
+    # -- gradients -----------------------------------------------------------------------------
+
+    @teaching
+    def backward(self, loss, weight):
+        """Adds the gradients of a loss to `.grad`, and reduces them over all ranks.
+
+        Afterwards `.grad` is that of the mean over all examples since the last reduction: of all
+        ranks, and of all micro-batches in `no_sync()`, each counted by its weight.
+
+        Args:
+            loss: a Variable of one element, the mean over this rank's examples. None or any value
+                with weight 0.
+            weight: the number of these examples, len(x); 0 for a rank without any.
+
+        Raises:
+            NonFiniteError: on every rank, if the loss of one is NaN or infinite; no gradient was
+                written. A float16 loss is not looked at: that is GradScaler's work.
+            GradientError: on every rank, if parameters got no gradient on one; the error names
+                them, and all gradients are None. Also if there are gradients from before.
+            DistributedError: on every rank, if a rank makes another call, has failed, or does not
+                come.
+        """
+        group = self._member("backward")
+        weight = number("DataParallel.backward", "weight", weight, 0.0)
+        parameters = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
+        self._check_begun(parameters)
+        bad = ""
+        if weight:
+            upstream(loss, None)
+            if not loss.dtype.is_narrow and not np.isfinite(values(loss.array)).all():
+                bad = f"{loss.item()}"
+        if not self._is_synced:
+            if bad:
+                raise NonFiniteError("DataParallel.backward: wanted a finite loss", bad)
+            self._run(loss, weight)
+            return
+        size = sum(p.size for _, p in parameters)
+        what = f"DataParallel.backward to {len(parameters)} parameters of {size} elements"
+        head, notes = group.agree(what, (self._weight + weight, bad))
+        if any(bad for _, bad in notes):
+            at_fault = {r: bad for r, (_, bad) in enumerate(notes) if bad}
+            raise NonFiniteError(
+                f"call {head.number} of mg.distributed, {what}: wanted a finite loss on every rank",
+                ", ".join(f"{loss} on {named([r])}" for r, loss in at_fault.items()),
+                "no gradient was written: leave the batch out on all ranks, or look for its cause "
+                "with mg.debug.detect_anomaly()",
+            )
+        weights = [weight for weight, _ in notes]
+        if not sum(weights):
+            raise ArgumentError(f"{what}: wanted a weight above 0 on some rank", f"{weights}")
+        self._run(loss, weight)
+        reduced = self._reduce(parameters, weights)
+        _write(reduced)
+        self._weight = self._unit = 0.0
+        root = next(r for r, weight in enumerate(weights) if weight)
+        self._send(dict(self.model.named_buffers()), root, "DataParallel: buffers")
+
+    @block
+    def no_sync(self):
+        """Leaves out the reduction inside the block: `backward` then adds to this rank's `.grad`.
+
+        The next `backward` outside reduces all. Do not step the optimizer before it.
+        """
+        before, self._is_synced = self._is_synced, False
+        try:
+            yield
+        finally:
+            self._is_synced = before
+
+    def _check_begun(self, parameters):
+        """Check that gradients are those since the last reduction."""
+        old = [name for name, p in parameters if p.grad is not None] if not self._weight else []
+        if old:
+            raise GradientError(
+                "DataParallel.backward: wanted no gradients from before",
+                f"{_some(old)} has one" if len(old) == 1 else f"{_some(old)} have them",
+                "optimizer.zero_grad() after each step; `with replica.no_sync():` accumulates",
+            )
+
+    def _run(self, loss, weight):
+        """Run this rank's backward. `.grad` is then the sum of weight / unit times gradients."""
+        if not weight:
+            return
+        unit = self._unit or weight  # 1 for a single batch, so that nothing is rounded
+        self._is_running = True
+        try:
+            loss.backward(Variable(filled(loss.array, weight / unit)))
+        finally:
+            self._is_running = False
+        self._unit, self._weight = unit, self._weight + weight
+
+    def _reduce(self, parameters, weights):
+        """Return [(parameter, its reduced gradient)]."""
+        missing = [name for name, p in parameters if p.grad is None] if self._weight else []
+        head, found = self._group.agree("DataParallel: gradients", missing)
+        if any(found) and not self._allow_unused:
+            for _, p in parameters:
+                p.grad = None
+            self._weight = self._unit = 0.0
+            raise GradientError(
+                "DataParallel.backward: wanted a gradient for every parameter",
+                "; ".join(
+                    f"{named([r])}: none for {_some(names)}"
+                    for r, names in enumerate(found)
+                    if names
+                ),
+                "use them in the loss, freeze them (requires_grad = False), or "
+                "DataParallel(model, allow_unused=True). All gradients are None now",
+            )
+        everywhere = set.intersection(*(set(f) for f, w in zip(found, weights, strict=True) if w))
+        factor = self._unit / sum(weights)
+        reduced = []
+        for wide, bucket in self._buckets(p for name, p in parameters if name not in everywhere):
+            data = np.zeros(sum(p.size for p in bucket), wide.numpy)
+            places = np.cumsum([0, *(p.size for p in bucket)])
+            if self._weight:
+                for p, start in zip(bucket, places, strict=False):
+                    if p.grad is not None:
+                        data[start : start + p.size] = values(p.grad.array).ravel()
+                data *= data.dtype.type(factor)
+            self._group.engine.sum(data, head)
+            for p, start in zip(bucket, places, strict=False):
+                piece = data[start : start + p.size].reshape(p.shape)
+                reduced.append((p, Variable(device_named(p.device).from_numpy(piece, p.dtype))))
+        return reduced
+
+    def _buckets(self, parameters):
+        """Yield (dtype to sum in, parameters) of about bucket_bytes, the last parameters first."""
+        open_ones = {}
+        for p in reversed([*parameters]):
+            wide = float32 if p.dtype.is_narrow else p.dtype
+            bucket = open_ones.setdefault(wide, [])
+            bucket.append(p)
+            if sum(q.size for q in bucket) * wide.itemsize >= self._bucket_bytes:
+                yield wide, open_ones.pop(wide)
+        yield from open_ones.items()
+
+    # -- replicas ------------------------------------------------------------------------------
+
+    def check(self):
+        """Checks that parameters and buffers have the same bits on all ranks.
+
+        Raises:
+            DistributedError: on every rank; it names the values and the ranks whose copy differs.
+        """
+        digests = {
+            name: hashlib.sha256(np.ascontiguousarray(values(x.array)).tobytes()).hexdigest()
+            for name, x in self._values().items()
+        }
+        self._compare("DataParallel.check", digests, "the same bits of every value")
+
+    def _check_models(self):
+        kinds = {name: f"{x.dtype}{list(x.shape)}" for name, x in self._values().items()}
+        self._compare("DataParallel of a model", kinds, "the same parameters and buffers")
+
+    def _compare(self, what, mine, wanted):
+        """Compare {name: text} over the ranks."""
+        group = self._member(what)
+        head, found = group.agree(what, mine)
+        names = dict.fromkeys(name for one in found for name in one)
+        differ, ranks, rows = [], set(), []
+        for name in names:
+            parties = {}
+            for r, one in enumerate(found):
+                parties.setdefault(one.get(name, "none"), []).append(r)
+            if len(parties) > 1:
+                differ.append(name)
+                least = min(parties.values(), key=lambda party: (len(party), -party[0]))
+                ranks.update(least)
+                rows.append((name, "; ".join(f"{named(r)}: {x:.12}" for x, r in parties.items())))
+        if differ:
+            error = DistributedError(
+                f"call {head.number} of mg.distributed, {what}: wanted {wanted} on every rank",
+                f"{named(sorted(ranks))} with another {_some(differ)}",
+                "seed every rank alike before the model is made, or DataParallel(model), which "
+                "takes over the values of rank 0; then change them on all ranks alike",
+                details=rows[:5],
+            )
+            error.ranks, error.call = tuple(sorted(ranks)), what
+            raise error
+
+    def _values(self):
+        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+
+    def _send(self, variables, root, what):
+        """Give these values of one rank to all."""
+        if not variables or self._group.size == 1:
+            return
+        head, _ = self._group.agree(f"{what} of rank {root}")
+        arrays = [np.ascontiguousarray(values(x.array)) for x in variables.values()]
+        data = np.concatenate([a.reshape(-1).view(np.uint8) for a in arrays])
+        self._group.engine.broadcast(data, root, head)
+        if self._group.rank == root:
+            return
+        new, start = [], 0
+        for x, a in zip(variables.values(), arrays, strict=True):
+            piece = data[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
+            new.append((x, Variable(device_named(x.device).from_numpy(piece, x.dtype))))
+            start += a.nbytes
+        _copy(new)
+
+    def _member(self, where):
+        """Return the group; raise in a compiled step, and on a thread of another rank."""
+        if current(f"DataParallel.{where}") is not self._group:
+            raise DistributedError(
+                "DataParallel: this model belongs to another rank",
+                fix="make the model and its DataParallel in the function that `run` calls",
+            )
+        return self._group
+
+
+def _refuse_alone(replica):
+    """Raise if a backward pass of a model in DataParallel is none of its `backward`."""
+    if replica is not None and not replica._is_running:
+        seams.effects.refuse(
+            "backward inside a compiled step of a model in DataParallel: a program does not reduce "
+            "gradients over ranks",
+            "compile the model or the loss, and call replica.backward and optimizer.step outside",
+        )
+        raise GradientError(
+            "backward of a model in DataParallel: these gradients are this rank's alone",
+            fix=FIX,
+        )
+
+
+def _some(names):
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+@uninterrupted
+def _write(gradients):
+    """Write reduced gradients into `.grad`: all of them, or none."""
+    _copy([(p.grad, g) for p, g in gradients if p.grad is not None])
+    for p, g in gradients:
+        if p.grad is None:
+            p.grad = g
+
+
+@uninterrupted
+def _copy(new):
+    """Give Variables these values."""
+    with no_grad():
+        for x, value in new:
+            x.copy_(value)

@@ -119,6 +119,7 @@ TIMED = {
     "compiler/test_equality_failures.py", "compiler/test_gpu_interrupts.py",
     "compiler/test_interrupts.py", "compiler/test_machine.py", "devices/test_loader.py",
     "devices/test_store.py", "devices/test_threads.py", "devices/test_threads_together.py",
+    "distributed/test_processes.py",
     "grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_live.py",
     "grader/test_watch.py", "memory/test_interrupts.py", "test_checkpoint.py", "test_forks.py",
     "test_start_chroot.py",

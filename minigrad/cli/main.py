@@ -30,6 +30,7 @@ from minigrad.cli import (
     next_exercise,
     release,
     reset,
+    run,
     start,
     status,
     update,
@@ -183,6 +184,15 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="write results.json for Gradescope: a file for one submission, else a folder",
     )
+
+    more = (
+        "Each is a rank of mg.distributed: mpiexec -n N python -m mpi4py SCRIPT, with the cores "
+        "shared among them. After a failure it says what each rank did last."
+    )
+    command = add("run", "run a script in several processes that train together", run.run, more)
+    command.add_argument("-n", dest="ranks", type=int, default=2, metavar="N", help="(default: 2)")
+    command.add_argument("script", help="a Python file that calls mg.distributed.init()")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
 
     add("doctor", "check this installation and say what to do", doctor.run)
     return parser

@@ -8,7 +8,8 @@ import numpy as np
 from minigrad.arguments import flag, instance, number, whole
 from minigrad.array.dtypes import float32
 from minigrad.devices.backend import device_named, values
-from minigrad.distributed.membership import current, named
+from minigrad.distributed.engine import named
+from minigrad.distributed.membership import current
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -2,6 +2,13 @@
 
 from typing import Any, NamedTuple
 
+from minigrad.errors import DistributedError
+
+WAITS_LONGER = (
+    "is it at work on something that the others do not do? init(timeout=...) and run(timeout=...) "
+    "wait longer"
+)
+
 
 class Head(NamedTuple):
     """What a rank says of a call before any data moves: all ranks get the heads of all.
@@ -22,7 +29,7 @@ class Head(NamedTuple):
 class Engine:
     """Moves data between the ranks of a group. This one has a single rank.
 
-    Every method but `fail` is called by all ranks, in the same order. Arrays are contiguous
+    Every method but `leave` is called by all ranks, in the same order. Arrays are contiguous
     ndarrays of the same shape and dtype on all ranks. An engine raises DistributedError when a rank
     does not come within `timeout` seconds, has failed, or has ended.
     """
@@ -44,5 +51,25 @@ class Engine:
         """Return the data of all ranks, by rank."""
         return [data]
 
-    def fail(self, reason):
+    def leave(self, reason):
         """Tell the other ranks why this one takes part in no further call."""
+
+
+def named(ranks):
+    """Return the ranks in words: `rank 2`, `ranks 0, 1 and 3`."""
+    *most, last = map(str, ranks)
+    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
+
+
+def absent(head, ranks, text, fix=None):
+    """Return the error for a call to which ranks do not come; text: why, after their numbers."""
+    error = DistributedError(
+        f"call {head.number} of mg.distributed, {head.what}: {named(ranks)} {text}", fix=fix
+    )
+    error.ranks, error.call = tuple(ranks), head.what
+    return error
+
+
+def first_line(error):
+    """Return an error in one line, such as `ValueError: no such file`."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")

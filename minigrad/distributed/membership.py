@@ -1,10 +1,11 @@
 """Which group of ranks this thread belongs to, and how its members agree on a call."""
 
+import os
 import threading
 from typing import Any
 
 from minigrad.arguments import choice, number
-from minigrad.distributed.engine import Engine, Head
+from minigrad.distributed.engine import Engine, Head, named
 from minigrad.errors import DistributedError, user_line
 from minigrad.hints import teaching
 from minigrad.seams import seams
@@ -48,12 +49,6 @@ class Group:
         """Note that the group can make no further call; return the error."""
         self.failure = error
         return error
-
-
-def named(ranks):
-    """Return the ranks in words: `rank 2`, `ranks 0, 1 and 3`."""
-    *most, last = map(str, ranks)
-    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
 
 
 def _disagreement(heads):
@@ -105,19 +100,21 @@ def init(engine=None, timeout=TIMEOUT):
     Inside `run` there is nothing to join.
 
     Args:
-        engine: "alone" for a group of one rank. By default it is chosen.
+        engine: "mpi" for the processes that MPI started, "alone" for a group of one rank. By
+            default "mpi" in a process that MPI's launcher started, else "alone".
         timeout: the longest time, in seconds, that a rank waits for the others in a call. What only
             some ranks do between two calls must take less, such as an evaluation on rank 0.
 
     Raises:
         DistributedError: this process has joined by another engine.
+        MissingLibraryError: mpi4py or MPI's library is missing.
     """
     timeout = number("init", "timeout", timeout, above=0.0)
     if engine is not None:
         choice("init", "engine", engine, ENGINES)
     if membership.group is not None:
         return
-    name = engine or "alone"
+    name = engine or ("mpi" if any(x in os.environ for x in LAUNCHED) else "alone")
     if _of_process:
         if engine not in (None, _of_process[0].engine.name):
             raise DistributedError(
@@ -128,7 +125,15 @@ def init(engine=None, timeout=TIMEOUT):
     _of_process.append(Group(ENGINES[name](timeout)))
 
 
-ENGINES = {"alone": lambda timeout: Engine()}
+def _mpi(timeout):
+    from minigrad.distributed.mpi import start  # mpi4py may be missing
+
+    return start(timeout)
+
+
+ENGINES = {"alone": lambda timeout: Engine(), "mpi": _mpi}
+# in the environment of every process that MPICH, Intel MPI, Open MPI or Slurm has started
+LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 def rank():

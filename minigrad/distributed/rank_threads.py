@@ -8,8 +8,8 @@ import numpy as np
 from minigrad.arguments import function as function_of
 from minigrad.arguments import number, whole
 from minigrad.devices.backend import chosen, set_default
-from minigrad.distributed.engine import Engine
-from minigrad.distributed.membership import TIMEOUT, Group, membership, named
+from minigrad.distributed.engine import WAITS_LONGER, Engine, absent, first_line
+from minigrad.distributed.membership import TIMEOUT, Group, membership
 from minigrad.errors import DistributedError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import ready
@@ -43,17 +43,9 @@ class Meeting:
             is_late = not any(k in self.reasons for k in missing)
             late = missing, f"did not come within {self.timeout:g} s"
             ranks, text = next((self.reasons[k] for k in missing if k in self.reasons), late)
-            error = DistributedError(
-                f"call {head.number} of mg.distributed, {head.what}: {named(ranks)} {text}",
-                fix="is it at work on something that the others do not do? init(timeout=...) and "
-                "run(timeout=...) wait longer"
-                if is_late
-                else None,
-            )
-            error.ranks, error.call = tuple(ranks), head.what
             del came[rank]  # no rank that comes later takes the round for complete
             self._note(rank, ranks, text)
-            raise error
+            raise absent(head, ranks, text, WAITS_LONGER if is_late else None)
 
     def _is_over(self, came):
         return len(came) == self.size or any(k not in came for k in self.reasons)
@@ -97,7 +89,7 @@ class ThreadEngine(Engine):
     def gather(self, data, head):
         return [part.copy() for part in self._meet(data.copy(), head)]
 
-    def fail(self, reason):
+    def leave(self, reason):
         self.meeting.leave(self.rank, reason)
 
 
@@ -142,9 +134,9 @@ def run(function, ranks, *args, timeout=TIMEOUT):
             results[rank] = function(*args)
         except BaseException as error:
             errors.append((rank, error))
-            engine.fail(f"raised {type(error).__name__}: {_first_line(error)}")
+            engine.leave(f"raised {first_line(error)}")
         else:
-            engine.fail("has ended: its function returned")
+            engine.leave("has ended: its function returned")
 
     threads = [
         threading.Thread(target=work, args=(k,), name=f"rank {k}", daemon=True) for k in range(n)
@@ -175,7 +167,3 @@ def _wait(threads, errors):
                 deadline = time.monotonic() + GRACE
             if deadline is not None and time.monotonic() > deadline:
                 break
-
-
-def _first_line(error):
-    return str(error).partition("\n")[0]

@@ -1,0 +1,203 @@
+"""Ranks that are processes which MPI started, by mpi4py (extra `distributed`).
+
+Heads go from every rank to every other one, so a rank that waits knows for whom. No wait blocks in
+MPI, which could not end it: all are polled, with pauses, since ranks may share a core.
+"""
+
+import atexit
+import os
+import pickle
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad.distributed.engine import WAITS_LONGER, Engine, absent, first_line
+from minigrad.distributed.notes import died, note_call
+from minigrad.distributed.supervisor import FOLDER
+from minigrad.errors import MissingLibraryError
+
+HEAD, GONE = 1, 2  # tags of messages
+SPINS = 200  # polls before the first pause
+PAUSE = 5e-5  # seconds
+NEWS = 0.02  # seconds between two looks for notes of dead ranks
+
+
+class Gone(NamedTuple):
+    """What a rank tells the others before it ends.
+
+    before: the number of the first call in which it takes no part, 0 for a rank that is dead.
+    ranks, text: who is at fault, and why.
+    """
+
+    before: int
+    ranks: list
+    text: str
+
+
+class MpiEngine(Engine):
+    """The engine of one process. MPI: mpi4py's module."""
+
+    name = "mpi"
+
+    def __init__(self, MPI, timeout):
+        self.MPI, self.timeout = MPI, timeout
+        self.comm = MPI.COMM_WORLD.Dup()
+        self.comm.Set_errhandler(MPI.ERRORS_RETURN)
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self._gone: dict[int, Gone] = {}
+        self._before = 1  # the number of the call that is not complete yet
+        self._sent: Any = []  # requests, and the bytes that they send
+        self._notes, self._looked = os.environ.get(FOLDER), 0.0  # of dead ranks
+
+    def exchange(self, head):
+        self._before = head.number
+        note_call(self.rank, head)
+        heads = {self.rank: head}
+        data = pickle.dumps(head)
+        for r in self._others():
+            self._send(data, r, HEAD)
+        waiting = self._others()
+
+        def is_over():
+            for r in [*waiting]:
+                if self.comm.Iprobe(r, HEAD):
+                    heads[r] = self._receive(r, HEAD)
+                    waiting.remove(r)
+            is_hopeless = self._hear() or any(g.before <= head.number for g in self._gone.values())
+            return is_hopeless or not waiting
+
+        self._poll(is_over)
+        if waiting:
+            reasons = [g for g in self._gone.values() if g.before <= head.number]
+            late = Gone(head.number, waiting, f"did not come within {self.timeout:g} s")
+            raise self._given_up(head, sorted(reasons) or [late])
+        self._before = head.number + 1
+        return [heads[r] for r in range(self.size)]
+
+    def sum(self, data, head):
+        self._move(self.comm.Iallreduce(self.MPI.IN_PLACE, data), head)
+
+    def broadcast(self, data, root, head):
+        self._move(self.comm.Ibcast(_bytes(data), root), head)
+
+    def gather(self, data, head):
+        found = np.empty((self.size, *data.shape), data.dtype)
+        self._move(self.comm.Iallgather(_bytes(data), _bytes(found)), head)
+        return list(found)
+
+    def leave(self, reason):
+        self._leave([self.rank], reason)
+
+    def _leave(self, ranks, text):
+        if self.rank not in self._gone:
+            mine = self._gone[self.rank] = Gone(self._before, ranks, text)
+            for r in self._others():
+                self._send(pickle.dumps(mine), r, GONE)
+
+    def wait_for_others(self):
+        """Wait until the other ranks have left, too, but for those that did not come in time."""
+        late = {r for g in self._gone.values() for r in g.ranks if "did not come" in g.text}
+
+        def is_over():
+            self._hear()
+            return self._gone.keys() | late >= {*range(self.size)}
+
+        self._poll(is_over)
+
+    def has_dead(self):
+        """Return whether a rank was killed."""
+        return self._hear()
+
+    def abort(self):
+        """End all processes."""
+        self.comm.Abort(1)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def _others(self):
+        return [r for r in range(self.size) if r != self.rank]
+
+    def _send(self, data, rank, tag):
+        self._sent = [(one, kept) for one, kept in self._sent if not one.Test()]
+        self._sent.append((self.comm.Isend([data, self.MPI.BYTE], rank, tag), data))
+
+    def _receive(self, rank, tag):
+        status = self.MPI.Status()
+        self.comm.Probe(rank, tag, status)  # it is there: this does not wait
+        data = bytearray(status.Get_count(self.MPI.BYTE))
+        self.comm.Recv([data, self.MPI.BYTE], rank, tag)
+        return pickle.loads(data)
+
+    def _hear(self):
+        """Note which ranks have left; return whether one of them is dead."""
+        for r in self._others():
+            if r not in self._gone and self.comm.Iprobe(r, GONE):
+                self._gone[r] = self._receive(r, GONE)
+        now = time.monotonic()
+        if self._notes and now - self._looked > NEWS:
+            self._looked = now
+            for r, text in died(self._notes).items():
+                self._gone[r] = Gone(0, [r], text)
+        return any(not g.before for g in self._gone.values())
+
+    def _move(self, request, head):
+        self._poll(lambda: request.Test() or self._hear())
+        if not request.Test():
+            text = f"moved no data for {self.timeout:g} s: one of them has stopped in this call"
+            late = Gone(head.number, self._others(), text)
+            self._before = head.number
+            raise self._given_up(head, [g for g in self._gone.values() if not g.before] or [late])
+
+    def _given_up(self, head, reasons):
+        """Leave, for the first reason; return the error."""
+        _, ranks, text = reasons[0]
+        self._leave(ranks, text)
+        return absent(head, ranks, text, WAITS_LONGER if "did not come" in text else None)
+
+    def _poll(self, is_over):
+        """Call is_over until it returns true, or for `timeout` seconds; return what it returned."""
+        deadline = time.monotonic() + self.timeout
+        for _ in range(SPINS):
+            if is_over():
+                return True
+        while not (found := is_over()) and time.monotonic() < deadline:
+            time.sleep(PAUSE)
+        return found
+
+
+def start(timeout):
+    """Start MPI, and see to it that an exception of one rank ends all. Return the engine."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise MissingLibraryError(
+            "init: wanted mpi4py and a library of MPI",
+            first_line(error),
+            "pip install 'minigrad[distributed]' brings MPICH; on a cluster load its own MPI "
+            "(module load ...), and pip install mpi4py",
+        ) from None
+    engine = MpiEngine(MPI, timeout)
+    show = sys.excepthook
+
+    def on_exception(kind, error, trace):
+        show(kind, error, trace)
+        sys.stderr.flush()
+        engine.leave(f"raised {first_line(error)}")
+        engine.wait_for_others()  # they raise at their next call
+        engine.abort()
+
+    def at_exit():
+        engine.leave("has ended")
+        engine.wait_for_others()
+        if engine.has_dead():
+            engine.abort()  # to end MPI would wait for them
+
+    sys.excepthook = on_exception
+    atexit.register(at_exit)
+    return engine
+
+
+def _bytes(array):
+    return array.reshape(-1).view(np.uint8)

@@ -1,0 +1,287 @@
+"""Ranks that are real processes: MPI by mpi4py, `minigrad run`, and every fault that ends a run."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import errors
+from minigrad.cli import run as command
+from minigrad.cli.main import main
+from minigrad.distributed import membership, mpi, notes, supervisor
+from tests.distributed.test_data_parallel import assert_equal, examples, full_batch
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 90  # seconds; a run takes two to four, on a machine with nothing else to do
+N = 3
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="MPICH has no wheels for Windows")
+
+
+@pytest.fixture(scope="module")
+def launcher():
+    found = command.find_launcher()
+    assert found, "no mpiexec: pip install -e '.[test]' -c constraints.txt brings one"
+    assert importlib.util.find_spec("mpi4py"), "no mpi4py: see above"  # no reason to skip
+    return found
+
+
+def environment(**more):
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "", **more}
+
+
+def execute(words, folder, **more):
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def run_ranks(script, folder, *arguments, ranks=N):
+    path = folder / "train.py"
+    path.write_text(script, encoding="utf-8")
+    words = [sys.executable, "-m", "minigrad.cli.main", "run", "-n", f"{ranks}", str(path)]
+    return execute([*words, *arguments], folder)
+
+
+TRAIN = """
+import sys
+import numpy as np
+import minigrad as mg
+from minigrad import distributed as d
+from tests.distributed.test_data_parallel import cuts, examples, loss_of, make_model
+
+d.init()
+rank, size = d.rank(), d.size()
+found = {"rank": rank, "size": size}
+for dtype in ("float32", "float64", "float16", "int32", "int64", "bool"):
+    data = np.random.default_rng(rank).integers(0, 9, (3, 2)).astype(dtype)
+    x = mg.variable(data)
+    found |= {f"sum {dtype}": d.all_reduce(x), f"sent {dtype}": d.broadcast(x, 1)}
+    found |= {f"all {dtype}": d.all_gather(x), f"data {dtype}": x}
+found["weighted"] = d.all_reduce(mg.variable([rank + 1.0]), "weighted", weight=rank)
+d.barrier()
+
+x, y = examples(24)
+model = make_model(seed=rank)  # other values on each rank, until rank 0's are taken over
+replica = d.DataParallel(model, bucket_bytes=100)
+with mg.no_grad():
+    for p, q in zip(model.parameters(), make_model().parameters()):
+        p.copy_(q)
+mine = cuts(24, size)[rank]
+replica.backward(loss_of(model, x[mine], y[mine]), weight=len(x[mine]))
+replica.check()
+found |= {name: p.grad for name, p in model.named_parameters()}
+optimizer = mg.optim.Adam(model, learning_rate=0.05)
+optimizer.step()
+optimizer.zero_grad()
+for some, targets in d.batches(x, y, batch_size=7, seed=2):
+    with replica.no_sync():
+        replica.backward(loss_of(model, some, targets), weight=len(some))
+    replica.backward(loss_of(model, some, targets), weight=len(some))
+    optimizer.step()
+    optimizer.zero_grad()
+replica.check()  # the same bits on all ranks
+np.savez(f"{rank}.npz", **{k: v.numpy() if hasattr(v, "numpy") else v for k, v in found.items()})
+"""
+
+
+def test_processes_compute_what_threads_and_one_process_do(launcher, tmp_path):
+    done = run_ranks(TRAIN, tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = [np.load(tmp_path / f"{k}.npz") for k in range(N)]
+    x, y = examples(24)
+    for k, one in enumerate(found):
+        assert (one["rank"], one["size"]) == (k, N)
+        for dtype in ("float32", "float64", "float16", "int32", "int64", "bool"):
+            data = np.stack([other[f"data {dtype}"] for other in found])
+            wide = data.dtype if np.issubdtype(data.dtype, np.floating) else np.int64
+            np.testing.assert_array_equal(one[f"sum {dtype}"], data.astype(wide).sum(0))
+            np.testing.assert_array_equal(one[f"sent {dtype}"], data[1])
+            np.testing.assert_array_equal(one[f"all {dtype}"], data)
+        assert one["weighted"] == np.float32(8 / 3)
+        wanted = full_batch(x, y)
+        assert_equal({name: one[name] for name in wanted}, wanted)
+
+
+# -- Faults ----------------------------------------------------------------------------------------
+
+# The device "numpy" needs no Numba: the processes start sooner.
+FAULT = """
+import os, signal, sys
+from pathlib import Path
+import minigrad as mg
+from minigrad import distributed as d
+
+kind, timeout = sys.argv[1], float(sys.argv[2])
+mg.set_default_device("numpy")
+d.init(timeout=timeout)
+d.barrier()
+try:
+    if d.rank() == 1:
+        if kind == "raises":
+            raise ValueError("no such batch")
+        if kind == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "stopped":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if kind == "exits":
+            sys.exit(3)
+        if kind == "shape":
+            d.all_reduce(mg.zeros((3,)))
+        if kind == "order":
+            d.barrier()
+    d.all_reduce(mg.zeros((4,)))
+except BaseException as error:
+    Path(f"{d.rank()}.error").write_text(f"{type(error).__name__}: {error}")
+    raise
+"""
+CALL = "call 2 of mg.distributed, all_reduce 'sum' of float32[4]: rank 1 "
+
+
+@pytest.mark.parametrize(
+    ("kind", "timeout", "said"),
+    [
+        ("raises", 20, CALL + "raised ValueError: no such batch"),
+        ("killed", 20, CALL + "was killed by SIGKILL"),
+        ("stopped", 2, CALL + "did not come within 2 s"),
+        ("exits", 20, CALL + "has ended"),
+        ("shape", 20, "rank 1: all_reduce 'sum' of float32[3], train.py:"),
+        ("order", 20, "rank 1: barrier, train.py:"),
+    ],
+)
+def test_a_fault_of_one_rank_is_an_error_on_every_other_that_names_it(
+    launcher, tmp_path, kind, timeout, said
+):
+    done = run_ranks(FAULT, tmp_path, kind, f"{timeout}")
+    assert done.returncode == 1, done.stdout + done.stderr
+    for rank in {0, 2} | ({1} if kind in ("shape", "order") else set()):
+        told = (tmp_path / f"{rank}.error").read_text()
+        assert told.startswith("DistributedError: call 2 of mg.distributed")
+        assert said in told
+        assert said in done.stderr
+    if kind == "raises":
+        assert "ValueError: no such batch" in done.stderr
+    if kind == "killed":
+        assert "was killed by SIGKILL; last call: call 1, barrier, train.py:" in done.stderr
+    processes = [int(line.split()[3].rstrip(")")) for line in rows(done.stderr)]
+    assert len(processes) == N
+    assert not [one for one in processes if is_alive(one)]
+
+
+def rows(text):
+    return [line for line in text.splitlines() if line.startswith("  rank ") and "process" in line]
+
+
+def is_alive(process):
+    """Whether a process runs; one that has ended may still wait for its parent to look."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_without_minigrad_run_and_without_m_mpi4py_an_exception_ends_all_ranks(launcher, tmp_path):
+    (tmp_path / "train.py").write_text(FAULT, encoding="utf-8")
+    words = [launcher, "-n", "2", sys.executable, "train.py", "raises", "20"]
+    done = execute(words, tmp_path)
+    assert done.returncode != 0
+    assert (tmp_path / "0.error").read_text().startswith("DistributedError: " + CALL)
+    assert "ValueError: no such batch" in done.stdout + done.stderr
+
+
+# -- The command, the supervisor, the notes --------------------------------------------------------
+
+
+def test_the_command_refuses_what_it_cannot_run(tmp_path, monkeypatch, capsys):
+    script = tmp_path / "train.py"
+    script.write_text("")
+    assert main(["run", "-n", "0", str(script)]) == 2
+    assert main(["run", str(tmp_path / "none.py")]) == 2
+    assert "there is no file" in capsys.readouterr().err
+    monkeypatch.setattr(command, "find_launcher", lambda: None)
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
+    assert main(["run", str(script)]) == 3
+    said = capsys.readouterr().err
+    assert "ranks need mpiexec, which MPI has and the package mpi4py" in said
+    assert "pip install 'minigrad[distributed]'" in said
+
+
+def test_the_command_passes_arguments_on_and_shares_the_cores(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("")
+    calls = []
+
+    def call(words, env):
+        calls.append((words, env))
+        return 0
+
+    monkeypatch.setattr(command.subprocess, "call", call)
+    monkeypatch.setattr(command, "find_launcher", lambda: "/opt/mpiexec")
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(command.os, "sched_getaffinity", lambda who: set(range(8)), raising=False)
+    for name in command.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert main(["run", "-n", "3", str(tmp_path / "train.py"), "-n", "5", "--epochs", "2"]) == 0
+    words, env = calls[0]
+    assert words[:3] == ["/opt/mpiexec", "-n", "3"]
+    assert words[-7:] == ["-m", "mpi4py", str(tmp_path / "train.py"), "-n", "5", "--epochs", "2"]
+    assert env["MINIGRAD_THREADS"] == env["NUMBA_NUM_THREADS"] == "2"
+    assert env["OMP_NUM_THREADS"] == "7"
+
+
+def test_the_launcher_of_the_environment_comes_first(tmp_path, monkeypatch):
+    for folder in ("environment", "system"):
+        (tmp_path / folder).mkdir()
+    for name in ("environment/python", "system/mpiexec"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(command.sys, "executable", str(tmp_path / "environment" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "system"))
+    assert command.find_launcher() == str(tmp_path / "system" / "mpiexec")
+    shutil.copy(tmp_path / "system" / "mpiexec", tmp_path / "environment")
+    assert command.find_launcher() == str(tmp_path / "environment" / "mpiexec")
+
+
+def test_the_supervisor_returns_its_childs_code_and_notes_how_it_died(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "STAYS", 0.0)
+    monkeypatch.setenv(supervisor.FOLDER, str(tmp_path))
+    monkeypatch.setenv("PMI_RANK", "4")
+    before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert supervisor.main([sys.executable, "-c", "raise SystemExit(5)"]) == 5
+        assert notes.died(tmp_path) == {}
+        suicide = "import os; os.kill(os.getpid(), 9)"
+        assert supervisor.main([sys.executable, "-c", suicide]) == 128 + 9
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert notes.died(tmp_path) == {4: "was killed by SIGKILL"}
+    assert notes.calls_of(tmp_path) == {}
+
+
+def test_without_mpi_init_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(membership, "_of_process", [])
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(errors.MissingLibraryError, match=r"pip install 'minigrad\[distributed\]'"):
+        mg.distributed.init("mpi")
+    monkeypatch.setenv("PMI_RANK", "0")
+    with pytest.raises(errors.MissingLibraryError):
+        mpi.start(1.0)
+    with pytest.raises(errors.MissingLibraryError):
+        mg.distributed.init()

@@ -134,7 +134,8 @@ def plan_reuse(lifetimes):
 # plenty of room, and was right. Write into BUG the letters of two lines,
 # such as "A": under "given" the line that gives the memory back too early,
 # under "read" the first line below it that still reads that array. Then
-# repair the step: no array more, and each goes back as early as it can.
+# repair the step. It takes no array more and copies none, computes nothing
+# twice, and gives each array back before the next take, if nobody needs it.
 
 BUG = {"given": None, "read": None}
 
@@ -153,7 +154,7 @@ def hand_step(pool, x, goal, w1, w2):
 
     Returns:
         (dw1, dw2): arrays of the pool, (i, h) and (h, o). All others that
-        were taken are given back.
+        were taken are given back. No array is made without the pool.
     """
     z = pool.take((len(x), w1.shape[1]))
     np.matmul(x, w1, out=z)  # A

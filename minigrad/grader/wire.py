@@ -33,6 +33,7 @@ MAX_ALIKE = 64  # values with one hash; computed numbers share one in twos or th
 OWN_HASH = 2**61 - 1  # smaller ints have different hashes, but for -1 and -2
 PARTS = 16  # of a reply, at most
 NUMERIC_KINDS = "biufc"
+SCALARS = bool | int | float | str
 
 
 class GarbledError(Exception):
@@ -324,18 +325,24 @@ def as_if_sent(value: Any) -> Any:
 
 
 def changed(before: Any, after: Any) -> bool:
-    """Return whether two values differ in an array or in the length of a list, tuple or dict."""
+    """Return whether two values differ in an array, a number or a text, wherever it stands in them.
+
+    A list, a tuple or a dict that is longer or shorter differs, too; objects of classes do not.
+    """
     if isinstance(before, np.ndarray):
         is_same = isinstance(after, np.ndarray) and np.array_equal(
             before, after, equal_nan=before.dtype.kind in "fc"
         )
         return not is_same
     if isinstance(before, dict) and isinstance(after, dict):
+        if before.keys() == after.keys():
+            after = {key: after[key] for key in before}
         before, after = list(before.values()), list(after.values())
     if isinstance(before, list | tuple):
         is_long = isinstance(after, list | tuple) and len(before) == len(after)
         return not is_long or any(map(changed, before, after))
-    return False
+    is_plain = isinstance(before, SCALARS) and isinstance(after, SCALARS)
+    return is_plain and before == before != after  # nan is no change
 
 
 class Channel:

@@ -239,7 +239,11 @@ def test_one_object_in_several_places_arrives_as_one():
         ({"a": 1}, {"a": 1, "b": 2}, True),
         ([np.ones(2)], [None], True),
         ((1, Formula("x")), [1, Other("Formula", "x")], False),
+        ([(3, 1), (2, 5)], [(2, 5), (3, 1)], True),
+        (["a", float("nan")], ["a", float("nan")], False),
+        ({"a": 1, "b": "c"}, {"b": "c", "a": 1}, False),
+        ({"a": 1, "b": "c"}, {"a": 1, "b": "d"}, True),
     ],
 )
-def test_changes_are_those_of_arrays_and_of_lengths(before, after, is_changed):
+def test_changes_are_those_of_arrays_numbers_texts_and_lengths(before, after, is_changed):
     assert changed(before, after) is is_changed

@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l10_allocator import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Tester
 
@@ -77,50 +78,126 @@ def gradients(
     return x.T @ ((dy @ w2.T) * (1 - h * h)), h.T @ dy
 
 
-def run(t: Tester, n: int, i: int, h: int, o: int, poison: bool) -> dict[str, Any]:
-    """Run the step on a pool; fail where it uses what is no array of it. Return what was seen."""
-    shapes = ((n, i), (n, o), (i, h), (h, o))
-    x, goal, w1, w2 = (samples.numbers(t.random, shape) for shape in shapes)
-    what = "writes nan over what comes back" if poison else "gives out again what came back last"
-    given = f"x {shapes[0]}, goal {shapes[1]}, w1 {shapes[2]}, w2 {shapes[3]}; a pool that {what}"
-    seen = t.drive("hand_steps", x, goal, w1, w2, poison, given=given)
-    if seen["wrong"]:
-        attempt = "Each array that was taken goes back once. Which one, and where, went before?"
-        t.fail("gave_twice", "arrays of this pool given back, each once", seen["wrong"], attempt)
-    found = t.pair(seen["returned"], 2, "dw1, dw2")
-    early = "Which array is read below the line that gives it back? Follow each name down."
-    for name, got, right in zip(("dw1", "dw2"), found, gradients(x, goal, w1, w2), strict=True):
-        t.close(got, right, attempt=early, what=name, rtol=1e-6, atol=1e-9)
-    return seen
+KINDS = {
+    "much room": "a pool with much room, which gives no memory again",
+    "poison": "a pool that writes nan over what comes back",
+    "used again": "a pool that gives out again what came back last",
+}
 
 
-@hand_step.check(points=2)
-def right(t: Tester) -> None:
-    """Both gradients are right, on a pool that gives memory out again, and on one with poison."""
-    for poison in (True, False):
-        for n, i, h, o in ((5, 3, 4, 4), (4, 2, 6, 3), (1, 7, 5, 5), (6, 3, 2, 8)):
-            run(t, n, i, h, o, poison)
+class Step:
+    """The learner's step on random numbers, with n rows, i inputs, h hidden and o outputs."""
 
-
-@hand_step.check(points=2, only_with=("right",))
-def early(t: Tester) -> None:
-    """All but the results goes back, as early as it can: the peak is no higher than it must be."""
-    for n, i, h, o in ((30, 5, 8, 3), (3, 60, 20, 2), (4, 5, 30, 40)):
-        seen = run(t, n, i, h, o, poison=True)
-        if seen["left"] != 2:
-            attempt = "Whoever takes gives back, or returns it. Which is forgotten, or was copied?"
-            got = (
-                counted(seen["left"], "array") if type(seen["left"]) is int else show(seen["left"])
-            )
-            t.fail("not_given", "2 arrays in use at the end: dw1, dw2", got, attempt)
+    def __init__(self, t: Tester, n: int, i: int, h: int, o: int) -> None:
+        self.t, self.shapes = t, ((n, i), (n, o), (i, h), (h, o))
+        self.arrays = [samples.numbers(t.random, shape) for shape in self.shapes]
+        self.right = gradients(*self.arrays)
         wide, narrow, w1, w2 = n * h, n * o, i * h, h * o
-        peak = max(
+        self.peak = max(
             2 * wide,  # z and h
             wide + 2 * narrow,  # h, y and dy
             2 * wide + narrow + w2,  # h, dy, dh and dw2
             3 * wide + w2,  # h, dh, dw2 and the slope
             wide + w2 + w1,  # dh, dw2 and dw1
         )
-        if seen["peak"] > peak:
-            attempt = "Which array is kept longer than somebody reads it, or is one too many?"
-            t.fail("late", f"at most {peak} numbers in use", f"{seen['peak']}", attempt)
+        self.most = 5 * wide + 2 * narrow + w1 + w2  # all arrays together
+
+    def given(self, kind: str) -> str:
+        """Return what is given, in words."""
+        x, goal, w1, w2 = self.shapes
+        return f"x {x}, goal {goal}, w1 {w1}, w2 {w2}; {KINDS[kind]}"
+
+    def seen(self, kind: str, spoilt: list[int] | None = None) -> dict[str, Any]:
+        """Run it on such a pool; return what was seen."""
+        return self.t.drive("hand_steps", *self.arrays, kind, spoilt, given=self.given(kind))
+
+    def is_right(self, seen: dict[str, Any]) -> bool:
+        """Return whether both gradients are right."""
+        found = seen["returned"]
+        return all(
+            isinstance(got, np.ndarray) and agree(got, right, rtol=1e-6, atol=1e-9)
+            for got, right in zip(found, self.right, strict=True)
+        )
+
+    def run(self, kind: str) -> dict[str, Any]:
+        """Run it, and fail where a gradient is wrong. Return what was seen."""
+        t, seen = self.t, self.seen(kind)
+        if seen["wrong"]:
+            attempt = "Each array that was taken goes back once. Which one, and where, went before?"
+            t.fail(
+                "gave_twice", "arrays of this pool given back, each once", seen["wrong"], attempt
+            )
+        found = t.pair(seen["returned"], 2, "dw1, dw2")
+        attempt = nan = "Which array is read below the line that gives it back? Follow each name."
+        if kind == "much room":
+            attempt = "Nothing is given out twice here: a line computes something else. Which one?"
+            nan = "Nothing is given out twice here: is an array read that nobody has written to?"
+        for name, got, right in zip(("dw1", "dw2"), found, self.right, strict=True):
+            if isinstance(got, np.ndarray) and got.dtype.kind == "f" and np.isnan(got).any():
+                t.fail("nan", f"{name} = {show(right)}", f"{name} = {show(got)}", nan)
+            t.close(got, right, attempt=attempt, what=name, rtol=1e-6, atol=1e-9)
+        return seen
+
+    def check_arrays(self, is_large: bool) -> None:
+        """Fail unless its arrays are the pool's, no more than it takes, and go back early."""
+        t, seen = self.t, self.run("poison")
+        if not all(seen["owned"]):
+            attempt = "Which line makes it: a take of the pool, or something else?"
+            t.fail("copied", "dw1 and dw2 as arrays of the pool, in use", "another array", attempt)
+        if seen["left"] != 2:
+            attempt = "Whoever takes gives back, or returns it. Which one is forgotten?"
+            got = counted(seen["left"], "array")
+            t.fail("not_given", "2 arrays in use at the end: dw1, dw2", got, attempt)
+        for name, most, got in (
+            ("pool.take", 8, seen["n_taken"]),
+            ("np.tanh", 1, seen["n_tanh"]),
+        ):
+            if got > most:
+                attempt = "Keep what is there a little longer: no copy, and nothing computed twice."
+                wanted = f"{name} called at most {counted(most, 'time')}"
+                t.fail("more", wanted, counted(got, "time"), attempt)
+        if is_large:
+            self.check_outside()
+        self.check_early(seen)
+
+    def check_outside(self) -> None:
+        """Fail if it makes arrays that are not the pool's; views and such are small."""
+        t, given = self.t, self.given("much room")
+        beside = t.drive("outside", *self.arrays, self.most, given=given)
+        if beside > 8 * min(one.size for one in self.arrays) // 2:
+            attempt = "Which line makes an array by itself: a copy, or an operator without out=?"
+            got = f"{beside:,} bytes beside it"
+            t.fail("outside", "all arrays taken from the pool", got, attempt)
+
+    def check_early(self, seen: dict[str, Any]) -> None:
+        """Fail if an array could go back before the last take: nan in it from there harms none."""
+        t = self.t
+        for number, n_taken in seen["gives"]:
+            if n_taken - 1 > number and self.is_right(
+                self.seen("much room", [number, n_taken - 1])
+            ):
+                which = (
+                    f"array number {number + 1} of those taken, of {seen['sizes'][number]} numbers"
+                )
+                late = f"given back before number {n_taken} is taken: nobody reads it any more"
+                attempt = "Which line is the last that reads it, and where is it given back?"
+                t.fail("late", f"{which}, {late}", "given back later", attempt)
+        if seen["peak"] > self.peak:
+            attempt = "Which array is taken, or filled, long before somebody reads it?"
+            t.fail("early", f"at most {self.peak} numbers in use", f"{seen['peak']}", attempt)
+
+
+@hand_step.check(points=2)
+def right(t: Tester) -> None:
+    """Both gradients are right, whatever the pool does with what comes back."""
+    for n, i, h, o in ((5, 3, 4, 4), (4, 2, 6, 3), (1, 7, 5, 5), (6, 3, 2, 8)):
+        step = Step(t, n, i, h, o)
+        for kind in KINDS:
+            step.run(kind)
+
+
+@hand_step.check(points=2, only_with=("right",))
+def early(t: Tester) -> None:
+    """Arrays are the pool's, no more than needed; all but the results go back early."""
+    for n, i, h, o in ((30, 5, 8, 3), (3, 60, 20, 2), (4, 5, 30, 40), (64, 48, 80, 40)):
+        Step(t, n, i, h, o).check_arrays(is_large=n == 64)

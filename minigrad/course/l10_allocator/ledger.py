@@ -7,11 +7,15 @@ from typing import Any
 
 from minigrad.course.l10_allocator.classes import right
 from minigrad.course.l10_allocator.programs import Step
-from minigrad.grader.message import a_kind, show
+from minigrad.grader.message import Failed, a_kind, show
 from minigrad.grader.tester import Tester
 
 SEGMENT = 1 << 16
 SHOWN = 7  # steps of a program that a message shows
+APART = (4096,)  # gaps before segments: none touches another
+ALL_RULES = {"early": True, "smallest": True, "empty": True}
+JOIN = "Free pieces that touch are one piece. Look at both neighbours, in a segment."
+CHANGED = "changed_by_error"  # the key where a call that was refused has changed something
 
 
 def step_text(step: Sequence[Any], number: int) -> str:
@@ -35,20 +39,30 @@ class Ledger:
         blocks: address -> bytes of what is in use.
         live, peak: bytes in use now, and at most so far.
         n_taken, n_requests: segments taken, and blocks asked for.
+        refused: the numbers of the steps so far that were to raise, and did.
         overdrawn: the largest (reserved, peak) in bytes over the bound, if any.
     """
 
-    def __init__(self, t: Tester, steps: Sequence[Sequence[Any]], gaps: Sequence[int]) -> None:
-        self.t, self.steps = t, steps
+    def __init__(
+        self, t: Tester, steps: Sequence[Step], gaps: Sequence[int], through: int = -1
+    ) -> None:
+        """Run the program; what step number `through` raises is the message."""
+        self.t, self.steps, self.gaps_before, self.through = t, steps, gaps, through
         self.segments: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
+        self.asked: dict[int, int] = {}  # the bytes that were asked for
         self.pieces: list[tuple[int, int]] = []  # (address, bytes): freed, never merged
         self.rests: list[tuple[int, int]] = []  # what was left of a cut
+        self.unjoined: list[tuple[int, int]] = []  # both, before the present request
         self.live = self.peak = self.reserved = self.n_taken = self.n_requests = 0
         self.overdrawn: tuple[int, int] | None = None
-        self.done = len(steps)
-        self.say()  # all steps: if one raises, it is not known which
-        self.log = t.drive("pool_log", [list(s) for s in steps], list(gaps), given=t.given)
+        self.refused: list[int] = []
+        self.has_taken = False  # in the present step
+        self.rules: dict[str, bool] = {}
+        self.done = len(steps) if through < 0 else through
+        self.say()
+        plain = [list(step) for step in steps]
+        self.log = t.drive("pool_log", plain, list(gaps), through, given=t.given)
         self.done = 0  # steps
 
     def say(self) -> None:
@@ -62,9 +76,25 @@ class Ledger:
         self.t.given = "; ".join(["p = Pool(system)", *left_out, *lines[-SHOWN:]])
 
     def fail(self, key: str, expected: str, got: str, attempt: str) -> None:
+        """Fail at the present step; if it goes well without the refused calls, say that."""
+        if self.refused and self.goes_well_without():
+            key = CHANGED
+            attempt = (
+                f"Without `{step_text(self.steps[self.refused[-1]], 0)}`, which was refused, all "
+                "goes well. What had been changed when it raised?"
+            )
+        self.stop(key, expected, got, attempt)
+
+    def stop(self, key: str, expected: str, got: str, attempt: str) -> None:
         """Fail at the present step."""
         self.say()
         self.t.fail(key, expected, got, attempt)
+
+    def goes_well_without(self) -> bool:
+        """Return whether the steps up to the present one go well without those refused."""
+        some = enumerate(self.steps[: self.done + 1])
+        honest = [step for n, step in some if n not in self.refused]
+        return holds(self.t, honest, self.gaps_before, **self.rules)
 
     def replay(self, *, early: bool = False, smallest: bool = False, empty: bool = False) -> Ledger:
         """Check the whole log.
@@ -73,6 +103,7 @@ class Ledger:
         from the smallest piece that holds it. empty: before a segment is taken, those in which
         nothing is in use have gone back.
         """
+        self.rules = {"early": early, "smallest": smallest, "empty": empty}
         before: list[tuple[int, int]] = []
         addresses: list[Any] = []
         for entry in self.log:
@@ -80,18 +111,25 @@ class Ledger:
             if what in ("alloc", "free") and self.next_call(addresses) != [what, first]:
                 self.rewritten()
             if what == "take":
-                asked = right(self.steps[self.done][1]) if self.done < len(self.steps) else 0
+                nbytes = self.steps[self.done][1] if self.done < len(self.steps) else 0
                 if early:
-                    self.check_needed(asked, f"system.take({first})")
+                    self.check_needed(right(nbytes), f"system.take({first})")
                 if empty:
                     self.check_empty()
-                self.take(first, second, asked)
+                self.take(first, second, nbytes)
+                self.has_taken = True
             elif what == "back":
                 self.check_moment(first, early)
                 self.give_back(first)
+            elif self.is_unwanted(what, first, second):
+                if self.through >= 0:
+                    attempt = "The same calls end in different ways. What do they depend on?"
+                    self.stop("raised", "no error", f"{second['kinds'][0]}", attempt)
+                return Ledger(self.t, self.steps, self.gaps_before, self.done).replay(**self.rules)
             elif what == "alloc":
-                before = self.gaps()
+                before, self.unjoined = self.gaps(), [*self.pieces, *self.rests]
                 addresses.append(second)
+                self.has_taken = False
                 self.alloc(first, second)
                 if smallest:
                     self.check_smallest(second, right(first), before)
@@ -102,6 +140,14 @@ class Ledger:
         if self.done != len(self.steps):
             self.rewritten()
         return self
+
+    def is_unwanted(self, what: str, address: int, raised: Any) -> bool:
+        """Return whether a call raised an error whose own words and line should be shown."""
+        if not isinstance(raised, dict):
+            return False
+        is_refusal = what == "free" and raised["is_it"]
+        is_wanted = what == "free" and address not in self.blocks
+        return not is_refusal and (not is_wanted or "NotImplementedError" in raised["kinds"])
 
     def next_call(self, addresses: list[Any]) -> list[Any]:
         """Return which call of the pool the log must show next."""
@@ -124,14 +170,23 @@ class Ledger:
             attempt = "The next request may come at once. When is it time to give memory back?"
             got = f"system.give_back({show(address)})"
             self.fail("too_eager", "memory kept for the next request", got, attempt)
+        if self.has_taken:
+            attempt = "How much does the pool hold in between? Which of the two comes first?"
+            got = f"system.take, and then system.give_back({show(address)})"
+            self.fail("back_late", "system.give_back first, system.take last", got, attempt)
         if early:
             self.check_needed(right(step[1]), f"system.give_back({show(address)})")
 
     # ---- events -----------------------------------------------------------------------------
 
-    def take(self, nbytes: int, address: int, asked: int) -> None:
+    def take(self, nbytes: int, address: int, asked_for: int) -> None:
         """Note a segment; it is as large as the block, and SEGMENT at least."""
+        asked = right(asked_for)
         wanted = max(asked, SEGMENT)
+        if nbytes != wanted and asked_for <= nbytes != SEGMENT and SEGMENT < nbytes < 2 * asked:
+            self.fail(
+                "size", f"system.take({wanted})", f"system.take({nbytes})", of_class(asked_for)
+            )
         if nbytes != wanted:
             attempt = "A segment holds the whole block, and SEGMENT bytes at least. Which is more?"
             self.fail("segment", f"system.take({wanted})", f"system.take({nbytes})", attempt)
@@ -183,35 +238,51 @@ class Ledger:
             )
         for other, length in self.blocks.items():
             if other < address + size and address < other + length:
+                in_use = f"in use is {other} to {other + length}"
+                n = self.asked[other]
+                if other < address and other + n <= address:
+                    got = f"{address} to {address + size}; {in_use}"
+                    self.fail("size", f"{size} bytes that nobody uses", got, of_class(n))
                 self.fail(
                     "overlap",
                     f"{size} bytes that nobody uses",
-                    f"{address} to {address + size}; in use is {other} to {other + length}",
+                    f"{address} to {address + size}; {in_use}",
                     "Two owners, one memory. What must become of a piece when a block is cut out "
                     "of it, and of a block when it is given out?",
                 )
-        self.blocks[address] = size
+        self.blocks[address], self.asked[address] = size, nbytes
         self.live += size
         self.peak = max(self.peak, self.live)
         self.n_requests += 1
         self.cut(address, size)
 
-    def free(self, address: int, raised: Any) -> None:
+    def free(self, address: int, raised: dict[str, Any] | None) -> None:
         """Note a release, or that it was refused."""
-        is_known = address in self.blocks
-        if is_known and raised:
-            attempt = "This block is in use. How do you know which blocks are?"
-            self.fail("false_alarm", f"the block at {address} freed", "NotInUseError", attempt)
-        if not is_known and raised != "NotInUseError":
-            attempt = (
-                "Freed twice, it would be given to two. What do you know of blocks in use, and "
-                "what do you do where an address is none of theirs?"
-            )
-            self.fail("did_not_raise", "NotInUseError raised", "no error", attempt)
-        if is_known:
+        if address in self.blocks:
+            if raised:
+                attempt = "This block is in use. How do you know which blocks are?"
+                if not address:
+                    attempt = "Address 0 is as good as any other. Which test takes it for none?"
+                got = f"NotInUseError: {raised['text']}"
+                self.fail("false_alarm", f"the block at {address} freed", got, attempt)
             size = self.blocks.pop(address)
             self.live -= size
             self.pieces.append((address, size))
+            return
+        wanted = f"NotInUseError: no block in use begins at {address}"
+        if raised is None:
+            attempt = (
+                "Freed twice, it would be given to two. Which blocks are in use, and who knows?"
+            )
+            if self.steps[self.done][0] == "at":
+                attempt = (
+                    "alloc has returned no such address. How do you tell it from those it has?"
+                )
+            self.stop("did_not_raise", wanted, "no error", attempt)
+        elif not raised["is_it"]:
+            attempt = "Which exception does the docstring ask for? Ask before Python stumbles."
+            self.stop("wrong_error", wanted, f"{raised['kinds'][0]}: {raised['text']}", attempt)
+        self.refused.append(self.done)
 
     # ---- what is free -----------------------------------------------------------------------
 
@@ -254,8 +325,7 @@ class Ledger:
             key = "no_split"
             attempt = "A block was cut out of a larger piece. What becomes of the rest?"
         else:
-            key = "no_merge"
-            attempt = "Free pieces that touch are one piece. Look at both neighbours, in a segment."
+            key, attempt = "no_merge", JOIN
         self.fail(key, expected, got, attempt)
 
     def check_empty(self) -> None:
@@ -277,6 +347,15 @@ class Ledger:
         best = [gap for gap in fitting if gap[1] == least]
         if not best or address in [start for start, _ in best]:
             return
+        home, length = next((gap for gap in gaps if gap[0] <= address < sum(gap)), (0, 0))
+        part = next((n for start, n in self.unjoined if start == address), 0)
+        if size <= part < length and (address != home or part < least):
+            self.fail(
+                "no_merge",
+                f"{best[0][0]}, where {show_piece(best[0])} begins",
+                f"{address}, a part of {show_piece((home, length))}",
+                JOIN,
+            )
         if any(start <= address < start + n for start, n in best):
             attempt = "It is the right piece. At which of its ends does the rest stay?"
             self.fail(
@@ -299,11 +378,29 @@ def show_piece(piece: tuple[int, int]) -> str:
     return f"{piece[0]} to {piece[0] + piece[1]} ({piece[1]} bytes)"
 
 
-def account(
-    t: Tester,
-    steps: Sequence[Sequence[Any]] | list[Step],
-    gaps: Sequence[int] = (0,),
-    **rules: bool,
-) -> Ledger:
+def of_class(nbytes: int) -> str:
+    """Return what to try where a block is not as large as its class."""
+    return f"size_class({nbytes}) is {right(nbytes)}: which size has a block, and what returns it?"
+
+
+def account(t: Tester, steps: Sequence[Step], gaps: Sequence[int] = APART, **rules: bool) -> Ledger:
     """Run a program on the learner's pool and check it; return the account."""
     return Ledger(t, steps, gaps).replay(**rules)
+
+
+def holds(t: Tester, steps: Sequence[Step], gaps: Sequence[int], **rules: bool) -> bool:
+    """Return whether a program goes well."""
+    try:
+        account(t, steps, gaps, **rules)
+    except Failed:
+        return False
+    return True
+
+
+def unharmed(t: Tester, steps: Sequence[Step], gaps: Sequence[int]) -> None:
+    """Fail where a call that was refused changes what comes later, by any of the rules."""
+    try:
+        account(t, steps, gaps, **ALL_RULES)
+    except Failed as failed:
+        if failed.message.key == CHANGED:
+            raise

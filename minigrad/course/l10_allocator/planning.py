@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from minigrad.course.l10_allocator import lesson
+from minigrad.course.l10_allocator.classes import right as of_class
 from minigrad.course.l10_allocator.programs import Life, lives_in, training
 from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Tester
@@ -114,22 +119,92 @@ def meets(offsets: list[int], lives: list[Life], j: int, k: int) -> bool:
     return mine < other + rounded(lives[j][0]) and other < mine + rounded(lives[k][0])
 
 
+SORTED_BY: tuple[Callable[[Life], Any], ...] = (
+    lambda life: (-life[0], life[1]),
+    lambda life: -life[0],
+    lambda life: life,
+    lambda life: life[1],
+    lambda life: life[2],
+    lambda life: (life[0], life[1]),
+)
+
+
 def clash(t: Tester, lives: list[Life], offsets: list[int], j: int, k: int) -> None:
     """Fail for two values that share bytes while both are needed."""
-    (_, a, b), (_, c, d) = lives[j], lives[k]
-    key, attempt = "overlap", "Which values are in the way of one that is to be placed?"
-    if b == c or d == a:
-        key = "touching"
-        attempt = "`last` is included: at that moment it is still read. What is written then?"
-    elif not in_conflict(sorted(lives, key=lambda life: (-life[0], life[1])), offsets):
+    low, high = sorted((j, k), key=lambda i: (offsets[i], i))
+    nbytes, a, b = lives[low]
+    _, c, d = lives[high]
+    room, beyond = rounded(nbytes), offsets[high] - offsets[low]
+    key = "overlap"
+    attempt = "Which values are in the way of one that is to be placed, and which are not?"
+    if 0 < beyond == nbytes // 64 * 64 < room:
+        key = "rounding"
+        attempt = f"How many bytes does value {low} take: {nbytes}, rounded to which side?"
+    elif any(not in_conflict(sorted(lives, key=by), offsets) for by in SORTED_BY):
         key = "order"
         attempt = "These would be the offsets of sorted values. In which order did they come?"
-    both = f"values {j} and {k} are needed at moment {max(a, c)}: no byte in common"
+    elif b == c or d == a:
+        key = "touching"
+        attempt = "`last` is included: at that moment it is still read. What is written then?"
+    elif beyond:
+        key = "gap"
+        attempt = (
+            f"At {offsets[high]} value {low} is in the way, or at {offsets[low]} there is too "
+            f"little room below value {high}. Which was placed second, and what did it look at?"
+        )
+    both = f"values {low} and {high} are needed at moment {max(a, c)}: no byte in common"
     text = "; ".join(
         f"{i}: {offsets[i]} to {offsets[i] + rounded(lives[i][0])}, moments {lives[i][1:]}"
-        for i in (j, k)
+        for i in (low, high)
     )
     t.fail(key, both, text, attempt)
+
+
+def lower_place(lives: list[Life], offsets: list[int]) -> tuple[int, int, bool] | None:
+    """Return a value that could lie lower, where, and whether what is below it got too much room.
+
+    In a plan that gives each value the lowest place that is free, whatever the order, none could.
+    """
+    for k in sorted(range(len(lives)), key=lambda k: offsets[k]):
+        room, offset = rounded(lives[k][0]), 0
+        others = [j for j in range(len(lives)) if j != k and overlap(lives[k], lives[j])]
+        ends = {j: offsets[j] + rounded(lives[j][0]) for j in others}
+        for j in sorted(others, key=lambda j: offsets[j]):
+            if offset + room <= offsets[j]:
+                break
+            offset = max(offset, ends[j])
+        if offset < offsets[k]:
+            unused = offsets[k] - offset
+            below = (lives[j][0] for j in others if ends[j] == offset)
+            return k, offset, any(unused <= max(128, nbytes // 8 + 64) for nbytes in below)
+    return None
+
+
+def are_apart(lives: list[Life], offsets: list[int]) -> bool:
+    """Return whether no two values share a byte."""
+    order = sorted(range(len(lives)), key=lambda k: offsets[k])
+    return not any(meets(offsets, lives, j, k) for j, k in itertools.pairwise(order))
+
+
+def too_long(t: Tester, lives: list[Life], offsets: list[int], wanted: str, order: str) -> None:
+    """Fail for a piece that is too long; order: what to say if no value could lie lower."""
+    key, attempt, got = "order_of_places", order, f"{length(lives, offsets):,} bytes"
+    if are_apart(lives, offsets):
+        key, attempt = "apart", "Each has a place of its own. Who is gone when another one comes?"
+    elif found := lower_place(lives, offsets):
+        k, offset, is_room = found
+        got += f"; value {k} at {offsets[k]}, though it would fit at {offset}"
+        key, attempt = (
+            "gap",
+            "Which places does it try: at the bottom, above each value in its way?",
+        )
+        if is_room:
+            key = "room"
+            attempt = (
+                f"Nobody needs the bytes {offset} to {offsets[k]} below it. How much room does a "
+                "value take, by the docstring?"
+            )
+    t.fail(key, wanted, got, attempt)
 
 
 def equals(random: np.random.Generator, n: int, nbytes: int, moments: int) -> list[Life]:
@@ -170,22 +245,22 @@ def _(lifetimes):
     return [0 for _ in lifetimes]
 
 
-@plan_reuse.mistake("equals")
+@plan_reuse.mistake("order_of_places")
 def _(lifetimes):
     return placed(lifetimes, sorted(range(len(lifetimes)), key=lambda k: -lifetimes[k][0]))
 
 
-@plan_reuse.mistake("equals")
+@plan_reuse.mistake("order_of_places")
 def _(lifetimes):
     return placed(lifetimes, list(range(len(lifetimes))))
 
 
-@plan_reuse.mistake("longer")
+@plan_reuse.mistake("order_of_places")
 def _(lifetimes):
     return placed(lifetimes, sorted(range(len(lifetimes)), key=lambda k: lifetimes[k][1]))
 
 
-@plan_reuse.mistake("equals")
+@plan_reuse.mistake("order_of_places")
 def _(lifetimes):
     return placed(lifetimes, sorted(range(len(lifetimes)), key=lambda k: lifetimes[k][0]))
 
@@ -208,8 +283,40 @@ def _(lifetimes):
 
 @plan_reuse.mistake("order")
 def _(lifetimes):
+    return by_size(sorted(lifetimes, key=lambda life: (-life[0], life[1])))
+
+
+@plan_reuse.mistake("order")
+def _(lifetimes):
+    return by_size(sorted(lifetimes))
+
+
+@plan_reuse.mistake("changed_input")
+def _(lifetimes):
     lifetimes.sort(key=lambda life: (-life[0], life[1]))
     return by_size(lifetimes)
+
+
+@plan_reuse.mistake("changed_input")
+def _(lifetimes):
+    offsets = by_size(lifetimes)
+    lifetimes.sort()
+    return offsets
+
+
+def classes(lifetimes):
+    """Return lives whose sizes are those of the pool's blocks."""
+    return [(of_class(nbytes), first, last) for nbytes, first, last in lifetimes]
+
+
+@plan_reuse.mistake("room")
+def _(lifetimes):
+    return by_size(classes(lifetimes))
+
+
+@plan_reuse.mistake("room")
+def _(lifetimes):
+    return by_size([(nbytes + 64, first, last) for nbytes, first, last in lifetimes])
 
 
 @plan_reuse.check(points=2)
@@ -235,16 +342,14 @@ def equal_sizes(t: Tester) -> None:
         [(64, 0, 1), (64, 2, 3), (64, 4, 5)],
         [(256, 6, 9), (256, 0, 5), (256, 3, 7), (256, 8, 9), (256, 0, 2)],
         [(64, 0, 0), (64, 0, 2), (64, 5, 9), (64, 2, 5)],
-        *(equals(t.fixed, n, size, 30) for n, size in ((8, 64), (20, 100), (60, 4096))),
+        [(1200, 0, 2), (1200, 1, 5), (1200, 3, 4)],
+        *(equals(t.fixed, *case) for case in ((8, 64, 30), (20, 100, 30), (60, 4096, 30))),
+        *(equals(t.fixed, *case) for case in ((15, 2600, 12), (40, 5001, 30))),
     ):
         got, least = ask(t, lives), most_alive(lives)
-        if (taken := length(lives, got)) > least:
-            separate = sum(rounded(n) for n, _, _ in lives)
-            key, attempt = "equals", "Of equally large ones, which should be placed first?"
-            if taken == separate:
-                key = "apart"
-                attempt = "Each has a place of its own. Who is gone when another one comes?"
-            t.fail(key, f"{least:,} bytes: the fullest moment", f"{taken:,} bytes", attempt)
+        if length(lives, got) > least:
+            wanted = f"{least:,} bytes: the fullest moment"
+            too_long(t, lives, got, wanted, "Of equally large ones, which should be placed first?")
 
 
 @plan_reuse.check(points=2, only_with=("valid",))
@@ -256,11 +361,7 @@ def mixed_sizes(t: Tester) -> None:
         *(mixed(t.fixed, n, moments) for n in (15, 40, 80) for moments in (12, 25, 40)),
     ):
         got, by_rule = ask(t, lives), length(lives, by_size(lives))
-        if (taken := length(lives, got)) > 1.1 * by_rule:
-            t.fail(
-                "longer",
-                f"at most a tenth more than {by_rule:,} bytes",
-                f"{taken:,} bytes; {most_alive(lives):,} are needed at the fullest moment",
-                "A large value finds no room between small ones. Which should be placed first? "
-                "And is a gap between two others used?",
-            )
+        if length(lives, got) > 1.1 * by_rule:
+            wanted = f"at most a tenth more than {by_rule:,} bytes"
+            order = "A large value finds no room between small ones. Which should be placed first?"
+            too_long(t, lives, got, wanted, order)

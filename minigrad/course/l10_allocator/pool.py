@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from minigrad.course.l10_allocator import lesson
-from minigrad.course.l10_allocator.ledger import SEGMENT, account
-from minigrad.course.l10_allocator.programs import at_random, training, written
+from minigrad.course.l10_allocator.ledger import APART, SEGMENT, account, unharmed
+from minigrad.course.l10_allocator.programs import at_random, in_little, training, written
 from minigrad.grader.tester import Tester
 
 Pool = lesson.exercise(
@@ -24,7 +24,8 @@ Pool = lesson.exercise(
         "pieces that touch it, add one piece that spans them all.",
     ),
 )
-NOT_ONE = 64, 0, 192  # gaps between segments: some touch, some do not
+NOT_ONE = 64, 0, 192  # gaps before segments: some touch, some do not
+TOUCH = (0,)  # the first segment begins at address 0, and all touch
 
 
 @Pool.check(points=2)
@@ -33,6 +34,7 @@ def blocks(t: Tester) -> None:
     account(t, written("100 200 64 1000"))
     account(t, written("100 200 -0 100 64 -1 -2 300"))
     account(t, written("70000 100 65536 65537 -1 64 64"), NOT_ONE)
+    account(t, written("0 64 0 -0 -2 100 0"), TOUCH)
     for most, largest in ((4, 300), (30, 3000), (12, 60000)):
         account(t, at_random(t.fixed, 120, most, largest), NOT_ONE)
 
@@ -40,10 +42,23 @@ def blocks(t: Tester) -> None:
 @Pool.check(points=1, only_with=("blocks",))
 def misuse(t: Tester) -> None:
     """It refuses to free what is not in use, and goes on as if nothing had happened."""
-    account(t, written("100 200 -0 -0 100 -1"))
-    account(t, [*written("100 200"), ("at", 0, 64), ("at", 1, 4096), *written("-0 -1 -1 300")])
-    account(t, [*written("100 200 300 -1"), ("at", 0, 128), *written("150 -2 -0 -0 50 60")])
-    account(t, [("alloc", 64), ("at", 0, -64), ("at", 0, 1), *written("-0 64 -1 -1")])
+    for steps, gaps in (
+        (written("60000 -0 -0 60000 -1"), APART),
+        (written("100 200 -0 -0 100 100 -1"), APART),
+        (written("100 200 64 -0 -1 -0 100 200"), APART),
+        (written("100 200 64 -0 -1 -1 300 64"), TOUCH),
+        (written("100 200 300 -2 -1 -2 -0 -1 600"), APART),
+        (written("70000 100 -0 90000 -0 100 -1"), APART),
+        (written("100 -0 100 -1 -0 100"), TOUCH),
+        ([*written("100 200"), ("at", 0, 64), ("at", 1, 4096), *written("-0 -1 -1 300")], APART),
+        ([*written("100 200 300 -1"), ("at", 0, 128), *written("150 -2 -0 -0 50 60")], APART),
+        ([("alloc", 64), ("at", 0, -64), ("at", 0, 1), *written("-0 64 -1 -1")], TOUCH),
+        (at_random(t.fixed, 100, 4, 300, 0.3), TOUCH),
+        (at_random(t.fixed, 150, 12, 5000, 0.3), APART),
+        (at_random(t.fixed, 100, 6, 30000, 0.3), NOT_ONE),
+    ):
+        account(t, steps, gaps)
+        unharmed(t, steps, gaps)
 
 
 @Pool.check(points=2, only_with=("blocks",))
@@ -54,6 +69,7 @@ def serves_again(t: Tester) -> None:
     account(t, written("40000 -0 100 200 30000"), early=True)
     account(t, written("65536 -0 100 100 60000 -3 100"), early=True)
     account(t, written("200000 -0 60000 60000 60000"), early=True)
+    account(t, written("512 61440 3584 -0 448 64"), early=True)  # the rest has 64 bytes
 
 
 @Pool.check(points=2, only_with=("blocks",))
@@ -64,8 +80,10 @@ def joins_neighbours(t: Tester) -> None:
     for order in ("-0 -1 -2", "-2 -1 -0", "-0 -2 -1", "-1 -0 -2", "-1 -2 -0"):
         account(t, written(f"16384 16384 16384 16384 {order} 49152"), early=True)
     account(t, written("20480 20480 20480 -2 24576"), early=True)  # with the rest of a segment
-    account(t, written("65536 65536 -0 -1 131072"), (0,), early=True)  # two segments that touch
-    account(t, written("40960 65536 -0 100 -1 98304"), (0,), early=True)
+    account(t, written("65536 65536 -0 -1 131072"), TOUCH, early=True)  # two segments that touch
+    account(t, written("40960 65536 -0 100 -1 98304"), TOUCH, early=True)
+    for room in (512, 1024, 2048):
+        account(t, in_little(t.fixed, 60, room), early=True)
     for most, largest in ((5, 20000), (20, 9000)):
         account(t, at_random(t.fixed, 150, most, largest), NOT_ONE, early=True)
 
@@ -76,6 +94,8 @@ def smallest(t: Tester) -> None:
     account(t, written("10240 64 4096 64 20480 64 -0 -2 -4 4096 8192 16384"), smallest=True)
     account(t, written("4096 64 10240 64 20480 64 -4 -2 -0 3000 9000 15000"), smallest=True)
     account(t, at_random(t.fixed, 150, 15, 9000), NOT_ONE, early=True, smallest=True)
+    for room in (1024, 2048):
+        account(t, in_little(t.fixed, 120, room), smallest=True)
 
 
 @Pool.check(points=1, only_with=("blocks",))

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 FLOAT = 4  # bytes
-Step = tuple[str, int]  # ("alloc", nbytes), or ("free", which request)
+# ("alloc", nbytes), ("free", which request), or ("at", which request, bytes beyond its address)
+Step = tuple[str, int] | tuple[str, int, int]
+BESIDE = (64, -64, 1, 128, 1 << 20)  # bytes beyond an address, where mostly no block begins
 Life = tuple[int, int, int]  # nbytes, and the first and last moment at which they are needed
 
 
@@ -38,16 +40,44 @@ def written(text: str) -> list[Step]:
     return steps
 
 
-def at_random(random: np.random.Generator, n: int, most: int, largest: int) -> list[Step]:
-    """Return n steps in which at most `most` blocks are in use; at the end none is."""
+def at_random(
+    random: np.random.Generator, n: int, most: int, largest: int, misuse: float = 0.0
+) -> list[Step]:
+    """Return n steps in which at most `most` blocks are in use; at the end none is.
+
+    misuse: the share of steps that free something else: what was freed before, mostly.
+    """
     draft, alive = Draft(), []
     for _ in range(n):
-        if alive and (len(alive) == most or random.random() < 0.45):
+        if misuse and draft.n_requests and random.random() < misuse:
+            request = int(random.integers(draft.n_requests))
+            if request in alive:
+                draft.steps.append(("at", request, int(random.choice(BESIDE))))
+            else:
+                draft.free(request)
+        elif alive and (len(alive) == most or random.random() < 0.45):
             draft.free(alive.pop(int(random.integers(len(alive)))))
         else:
             alive.append(draft.alloc(int(random.integers(1, largest))))
     for request in alive:
         draft.free(request)
+    return draft.steps
+
+
+def in_little(random: np.random.Generator, n: int, room: int) -> list[Step]:
+    """Return n steps of small blocks in the `room` bytes that are left of a full segment.
+
+    The blocks in use never take more than that. What gets lost in between is missing soon.
+    """
+    draft, alive = Draft(), []
+    for nbytes in (61440, 4096 - room):
+        draft.alloc(nbytes)
+    for _ in range(n):
+        size = 64 * int(random.integers(1, 6))
+        if sum(n for _, n in alive) + size <= room:
+            alive.append((draft.alloc(size), size))
+        else:
+            draft.free(alive.pop(int(random.integers(len(alive))))[0])
     return draft.steps
 
 
@@ -87,7 +117,7 @@ def training(widths: Sequence[int], batches: Sequence[int]) -> list[Step]:
 def lives_in(steps: Sequence[Step]) -> list[Life]:
     """Return the lives of what a program asks for; what it never frees is needed to the end."""
     lives: list[list[int]] = []
-    for moment, (what, number) in enumerate(steps):
+    for moment, (what, number, *_) in enumerate(steps):
         if what == "alloc":
             lives.append([number, moment, len(steps)])
         else:

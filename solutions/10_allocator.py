@@ -63,9 +63,10 @@ class Pool:
         piece stays free. Pieces that touch are one, but a piece never
         reaches beyond its segment.
 
-        Only if no free piece is large enough, the pool first gives back to
-        the system all segments in which nothing is in use. Then it takes a
-        new one, as large as the block, and of SEGMENT bytes at least.
+        If no free piece is large enough, the pool takes a new segment, as
+        large as the block, and of SEGMENT bytes at least. Just before that,
+        and at no other time, it gives back to the system all segments in
+        which nothing is in use.
         """
         ### BEGIN SOLUTION
         size = size_class(nbytes)
@@ -121,9 +122,9 @@ class Buffer:
     """Memory of a pool that several may hold; the last one frees it.
 
     Attributes:
-        address: where its bytes are: pool.memory, an array of uint8, has
-            them at [address : address + nbytes].
-        nbytes: how many.
+        address: where its bytes begin. They are
+            pool.memory[address : address + nbytes], of dtype uint8.
+        nbytes: how many bytes it has.
         owners: how many hold it: 1 at first.
     """
 
@@ -171,9 +172,10 @@ class Buffer:
 
 
 def plan_reuse(lifetimes):
-    """Give values whose lives are known a place in one piece of memory.
+    """Give values whose lives are known a place in one block, the arena.
 
-    A value is needed from moment `first` to moment `last`, both included.
+    Moments are numbers. A value is needed from `first` to `last`, both
+    included.
     Values that are needed at the same moment share no byte; others may. A
     value takes its bytes, rounded up to a multiple of 64.
 
@@ -182,9 +184,9 @@ def plan_reuse(lifetimes):
 
     Returns:
         A list of ints: for each value, in the given order, its offset from
-        the beginning of the piece, a multiple of 64.
+        the beginning of the arena, a multiple of 64.
 
-    The piece ends where the last value ends. It is as short as possible if
+    The arena ends where the last value ends. It is as short as possible if
     all values have the same size. Otherwise it is at most a tenth longer
     than that of this rule: largest values first, each at the lowest offset
     that is free during its whole life.
@@ -234,8 +236,8 @@ def hand_step(pool, x, goal, w1, w2):
 
     Args:
         pool: take(shape) returns an array of float64 whose entries are what
-            its memory holds; give(array) takes it back, after which it must
-            not be used.
+            its memory holds; give(array) takes it back, after which nobody
+            may read or write its entries (its shape is no memory).
         x, goal, w1, w2: float64 arrays (n, i), (n, o), (i, h), (h, o): the
             caller's, only read.
 

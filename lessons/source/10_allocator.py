@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Who gets this memory next?
 #
-# **You need** lesson 05: whose bytes are these? Lesson 06 helps. **It takes** about 175 minutes;
+# **You need** lesson 05: whose bytes are these? Lesson 06 helps. **It takes** about 215 minutes;
 # after section 3 is a good place for a break. **At the end** you have written a pool that hands out
 # memory, counts of owners that say when it comes back, and a plan for memory whose use is known in
 # advance; and minigrad trains digits in *your* pool, and compiles a step by *your* plan. Next:
@@ -80,21 +80,24 @@ def train(step, steps=40, batch=64):
 
 step = new_step()
 train(step, 2)  # so that all kernels are there
+before = mg.memory.stats()
 with mg.memory.timeline() as seen:
     train(step, 3)
+after = mg.memory.stats()
 mg.viz.memory(seen)
 
 # %% [markdown]
-# **What to see.** Three hills, one for each step, and they are the same. Below, each bar is a piece
-# of memory from the moment when it was taken to the moment when it was freed. The steps take the
-# same sizes, in the same order.
+# **What to see.** Three hills, one for each step, and they are the same. Below, each bar is the
+# memory of one Array, from the moment when it was taken to the moment when it was freed. The steps
+# take the same sizes, in the same order.
 #
 # Somebody must answer each of these requests. The system could: `malloc` asks it, and `free` gives
 # back. But the way to the system is long (on a GPU, `cudaFree` even waits until all kernels have
-# run). So engines have a **pool**: it takes large pieces from the system, cuts them up, and what
-# is freed stays in the pool, for whoever comes next.
+# run). So engines have a **pool**. It takes large **segments** of memory from the system, and
+# answers each request with a **block** that it cuts out of one. What is freed stays in the pool,
+# for whoever comes next. What is free between two blocks is a **free piece**.
 #
-# **Predict.** Of the requests of these three steps, how many went to the system?
+# **Predict.** Of the requests of these three steps, how many went on to the system?
 
 # %% tags=["prediction"]
 to_system = predict(
@@ -105,14 +108,12 @@ to_system = predict(
 to_system
 
 # %%
-before = mg.memory.stats()
-train(step, 3)
-after = mg.memory.stats()
 asked = sum(event.kind == "alloc" for event in seen.events)
 reached = after["system_allocations"] - before["system_allocations"]
 print(f"{asked} requests, {reached} of them to the system")
-answers = ("none", "about a tenth", "about half", "all")
-to_system.reveal(answers[int(np.searchsorted([0, 0.3, 0.8], reached / asked))])
+share = reached / asked
+some = "about a tenth" if share < 0.3 else "about half" if share < 0.8 else "all"
+to_system.reveal(some if reached else "none")
 
 # %%
 sizes = Counter(event.bytes for event in seen.events if event.kind == "alloc")
@@ -121,11 +122,11 @@ for nbytes, times in sizes.most_common(5):
     print(f"    {times:3} times {nbytes:,}")
 
 # %% [markdown]
-# A loop that always asks for the same sizes could be served by a drawer for each size. But not all
-# loops do: sentences have many lengths, and the last batch is smaller. With 1,000 sizes there are
-# 1,000 drawers, and what lies in the wrong one is of no use. So pools round sizes up, to few
-# **classes**. What is lost is the difference. With the powers of two as classes, it is up to half
-# of a block; with eight classes from each power of two to the next, at most an eighth.
+# For a loop that always asks for the same sizes, a drawer for each size would be enough. But not
+# all loops do: sentences have many lengths, and the last batch is smaller. With 1,000 sizes there
+# are 1,000 drawers, and what lies in the wrong one is of no use. So pools round sizes up, to few
+# **classes**. The difference is lost. With the powers of two as classes, it is up to half of a
+# block; with eight classes from each power of two to the next, less than a ninth.
 #
 # **Write** `size_class`.
 
@@ -153,13 +154,13 @@ plt.show()
 # %% [markdown]
 # **What to see.** On the left, a staircase: requests of one step of the stairs can use each other's
 # blocks. On the right, what the stairs cost. With powers of two, nearly half of a block can be
-# waste; with yours, never more than an eighth (of 512 bytes and more).
+# waste; with yours, always less than a ninth, in blocks of more than 512 bytes.
 
 # %% [markdown]
 # ## 2. Pieces that fit nobody
 #
 # Few sizes are not enough. In a network that reads sentences, a step may free many small blocks and
-# then need a large one. There is enough memory; but is it in one piece?
+# then need a large one. There is enough memory; but is it together?
 #
 # Here is a game. One segment of 2 MiB of minigrad's own pool is full: 16 blocks of 128 KiB. You
 # free 8 of them, so that half of the memory is free.
@@ -195,8 +196,8 @@ every_other.reveal("yes" if games["every other one"].largest[-1] >= 256 * KIB el
 
 # %% [markdown]
 # **What to see.** Blue is in use, white is free. In each row, half is free. But a block must
-# lie in *one* piece, and blocks in use cannot be moved: somebody has their address. This is
-# **fragmentation**. What is free between two blocks that live is of use only for what is small.
+# lie in *one* free piece, and blocks in use cannot be moved: somebody has their address. This is
+# **fragmentation**: much is free, in pieces that are too small.
 #
 # Order matters even if everything is freed in the end. The next cell frees all 16 blocks, and asks
 # after each one how large the largest free piece is.
@@ -221,15 +222,17 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** On the broad line, all that is free is one piece. Freed from left to right, it
-# always is. With every other one, the largest piece stays at 128 KiB until the ninth release, and
-# then grows fast: each block that goes joins two pieces. No order keeps it at 128 KiB for nine
-# releases. (Why?) How long can you keep it at 256 KiB? Give `my_order` more numbers, and run both
-# cells again.
+# **What to see.** The broad gray line is all that is free; where a line meets it, that is one free
+# piece. Freed from left to right, it always is. With every other one, the largest piece stays at
+# 128 KiB for eight releases, and then grows fast: each block that goes joins two pieces. No order
+# keeps it at 128 KiB for nine: the 16 blocks are eight pairs of neighbours, and of nine blocks, two
+# are a pair. How long can you keep it at 256 KiB? Give `my_order` more numbers, and run both cells
+# again.
 #
-# A pool does three things against fragmentation. It cuts a block out of the *smallest* piece that
-# holds it, so that large pieces stay large (*best fit*). It joins a piece that is freed to free
-# neighbours. And before it asks the system for more, it gives back what nobody uses.
+# A pool does three things against fragmentation. It cuts a block out of the *smallest* free piece
+# that holds it, so that large ones stay large (*best fit*). It joins a block that is freed to the
+# free pieces that it touches. And before it takes more from the system, it gives back the segments
+# in which nothing is in use.
 
 # %% [markdown]
 # ## 3. Your own pool
@@ -296,8 +299,8 @@ scrub(
 # are in use, the orange one is what the event is about. At first, the pool asks the system again
 # and again. After a few steps it asks no more: it has met the peak, and cuts and joins what it has.
 #
-# Does it stay small? Three pools serve a training whose batches have many sizes. One keeps a drawer
-# for each exact size, and never gives back.
+# Does it stay small? Two pools serve a training whose batches have many sizes: yours, and one that
+# keeps a drawer for each exact size, and never gives back.
 
 # %%
 
@@ -349,8 +352,8 @@ exact = reserved_while(ExactSizes, program)
 needed = in_use_while(program)
 
 # %% [markdown]
-# **Predict.** The training has 30 steps, each with another batch. At the end, how many times as
-# much memory as was ever in use at once does the exact cache hold?
+# **Predict.** The training has 30 steps, with batches of different sizes. The *peak* is the most
+# memory that is in use at once. At the end, how many times the peak does the exact cache hold?
 
 # %% tags=["prediction"]
 hoarded = predict("10.hoarded", "The exact cache holds how many times the peak?")
@@ -372,10 +375,10 @@ plt.show()
 hoarded.reveal(float(exact[-1] / needed.max()), factor=2)
 
 # %% [markdown]
-# **What to see.** The lowest line is what the training really uses: a small hill for each step.
-# The exact cache climbs with every new size, and never comes down, although nothing leaks: nearly
-# all of it is free. Your pool stays near the highest hill, for it cuts up old memory for new sizes,
-# and gives back what does not fit.
+# **What to see.** The lowest line is what the training really uses: a small hill for each step. The
+# exact cache climbs with every new size, and never comes down, although nothing leaks: nearly all
+# of it is free. Your pool stays near the highest hill. It cuts what is free to new sizes; and if
+# nothing free is large enough, it gives back empty segments before it takes a new one.
 #
 # > **Real bug: out of memory, without a leak.** `ExactSizes` is real. IREE, which compiles and runs
 # > models, has a cache of this kind: with steps of many sizes, users ran out of memory
@@ -383,13 +386,12 @@ hoarded.reveal(float(exact[-1] / needed.max()), factor=2)
 # > [iree#19812](https://github.com/iree-org/iree/issues/19812)), although nothing leaked.
 # > Its header warns that it "can easily exceed available memory".
 # >
-# > What IREE *really* does is often told otherwise: "buffer pooling, caching, and reference
-# > counting". The sentence is from a question
-# > ([iree#20798](https://github.com/iree-org/iree/issues/20798)), not from an answer. Reference
-# > counts: yes, every buffer has one. Caching: only on request, with `--device_allocator=caching`,
-# > by exact size, and without a bound unless one is set. On CUDA, IREE leaves pooling to the
-# > driver. And as it compiles whole programs, it can *plan* memory before they run, as you do in
-# > section 5.
+# > You may read that IREE does "buffer pooling, caching, and reference counting". That is how
+# > somebody asked about it ([iree#20798](https://github.com/iree-org/iree/issues/20798)); it is not
+# > the answer. Every buffer of IREE has a reference count. It keeps freed buffers only if it is
+# > told to, by `--device_allocator=caching`: by exact size, and without a bound unless one is set.
+# > On CUDA, it leaves pooling to the driver. And as it compiles whole programs, it can *plan*
+# > memory before they run, as you do in section 5.
 # >
 # > PyTorch's pool on GPUs rounds to 512 bytes, cuts and joins inside segments of 2 MiB for small
 # > requests, and on "out of memory" gives back what is unused and tries again. Its
@@ -473,9 +475,9 @@ print("the same losses with poison:", poisoned == reference[:10])
 # ## 5. Memory that needs no pool
 #
 # A pool knows nothing of the future. A compiled step knows all of it: which values there are, how
-# large they are, from which moment to which each is needed. So each temporary gets a fixed place in
-# one piece of memory, the *arena*, before the step runs for the first time. Then there is one
-# request for all of them, instead of one for each.
+# large they are, from which moment to which each is needed. So each *temporary*, a value that is
+# gone when the step ends, gets a fixed place in one long block, the *arena*, before the step runs
+# for the first time. Then there is one request for all of them, instead of one for each.
 
 
 # %%
@@ -490,13 +492,16 @@ compiled = compiled_step()
 mg.viz.memory(compiled)
 
 # %% [markdown]
-# **What to see.** On the left, each temporary of the step has a place of its own. On the right,
-# after minigrad's compiler has fused operations, the others share one arena: boxes lie above each
-# other only where they are needed at the same time. The dashed line is the least that any plan
-# could take: the bytes that are needed at the fullest moment.
+# **What to see.** A box is a temporary. From left to right goes the step, from bottom to top the
+# memory: a box spans the moments at which it is needed, and its bytes in the arena. On the left,
+# each has a place of its own. On the right, minigrad's compiler has fused operations; the
+# temporaries that are left share the arena, and no two are at one height at the same moment. The
+# dashed line is the least that any plan could take: the bytes that are needed at the fullest
+# moment.
 #
 # How good can such a plan be? Here are the temporaries of a training step that is *not* fused, with
-# sizes of all kinds.
+# sizes of all kinds. They come from a list of all that the step takes and frees. The line of the
+# list is the *moment*: a value lives from the line that takes it to the line that frees it.
 
 # %%
 program = training((64, 128, 256, 96, 10), [128])
@@ -511,7 +516,7 @@ def rounded(nbytes):
 
 separate = list(np.cumsum([0, *(rounded(nbytes) for nbytes, _, _ in lives)])[:-1])
 total = sum(rounded(nbytes) for nbytes, _, _ in lives)
-moments = range(len(program))
+moments = range(len(program))  # program: a list of ("alloc", bytes) and ("free", which)
 least = max(sum(rounded(n) for n, a, b in lives if a <= m <= b) for m in moments)
 print(f"{len(lives)} values, {total / KIB:.0f} KiB if each has a place of its own")
 
@@ -526,10 +531,10 @@ fullest
 fullest.reveal(least / KIB, factor=1.5)
 
 # %% [markdown]
-# No plan takes less than that, and most take more: a value must keep its place for its whole life,
-# so there can be gaps. To find the shortest plan is hard, in the sense of theory (it is NP-hard).
-# A simple rule is nearly always close: *the largest first, each as low as it fits*. If all sizes
-# are equal, and the earliest goes first, it is even the best.
+# No plan takes less than that. Many take more: a value keeps its place for its whole life, and when
+# others below it go, a gap is left that may fit nobody. No quick way is known that always finds the
+# shortest plan (the problem is NP-hard). A simple rule is nearly always close: *the largest first,
+# each as low as it fits*. If all sizes are equal, and the earliest goes first, it is even the best.
 #
 # **Write** `plan_reuse`.
 
@@ -575,7 +580,7 @@ plt.show()
 # function returns; minigrad checks that nothing is mixed up.
 
 # %%
-theirs = train(compiled_step())
+theirs = train(compiled_step())  # the losses with minigrad's own plan
 
 # %%
 needs("10.plan_reuse")
@@ -593,6 +598,7 @@ with mg.use(plan_reuse=my_plan):
     my_step = compiled_step()
 ours = train(my_step)
 for name, one in (("minigrad's plan:", compiled), ("yours:", my_step)):
+    # before: each temporary has a place of its own; after: they share the arena
     print(f"{name:16} {one.memory_plan().after.total / KIB:.1f} KiB of temporaries")
 print(light("10.plan_reuse", mine=ours, reference=theirs, calls=len(planned)))
 
@@ -600,9 +606,11 @@ print(light("10.plan_reuse", mine=ours, reference=theirs, calls=len(planned)))
 # ## 6. Bug hunt
 #
 # At the end of your exercise file, `hand_step` computes two gradients by hand. Its arrays come from
-# a pool and go back to it as early as possible. One goes back too early: it is *still saved* for
-# backward. Here it runs on three pools: one with much room, which never gives the same memory
-# twice; one that gives out again what came back last; and one with much room and poison.
+# a pool and go back to it as early as possible. One goes back too early: backward still reads it.
+# Here the step runs on three pools of the course's `ArrayPool`: one with much room, which never
+# gives the same memory twice; one that gives out again what came back last; and one with much room
+# that writes poison over what comes back. Of two networks, the second has as many outputs as hidden
+# values, so that more of its arrays fit into each other's memory.
 
 # %%
 mine = load("10")
@@ -632,16 +640,16 @@ for shape in ((8, 3, 5, 2), (8, 3, 4, 4)):
 # %% [markdown]
 # **What to see.** In the step as it came, there is no error where there is much room: nobody else
 # gets the memory, so the old numbers are still there. Where memory is used again, both gradients
-# are wrong: nothing is raised, and the numbers look like numbers. Poison makes nan of them. It does
-# so for certain only if the memory is also kept from others for a while: a new owner would write
-# over the poison. (Tools such as AddressSanitizer do both. After your repair, all errors are below
-# 1e-12.)
+# are wrong: nothing is raised, and the numbers look like numbers. Poison makes nan of them. That is
+# certain only if nobody gets the memory for a while, for a new owner would write over the poison.
+# Tools such as AddressSanitizer therefore do both: they mark freed memory, and keep it back. After
+# your repair, all errors are below 1e-12.
 #
 # In an engine, this bug is an owner too few: a node saves an array and does not count as its owner.
 #
 # Which line gives an array back too early? And which is the first line below it that still reads
 # it? Write both into `BUG`, then repair the step. It must still give back each array as early as it
-# can.
+# can, and take no more of them.
 
 # %% tags=["exercise"]
 check("10.hand_step")
@@ -651,14 +659,14 @@ check("10.hand_step")
 #
 # - A pool stands between a program and the system. What is freed stays in the pool, so a loop with
 #   fixed sizes asks the system for nothing.
-# - Few size classes make blocks fit again; best fit and joined neighbours keep large pieces large.
+# - Few size classes make blocks fit again; best fit and joined neighbours keep free pieces large.
 #   Fragmentation is free memory that fits nobody.
 # - "Freed" is not "given back". A cache without a bound grows, without any leak.
 # - The last owner frees. Poison shows who reads what is no longer theirs.
 # - Who knows the whole program needs no pool: lifetimes become places in one arena.
 #
 # **Next:** lessons 11 and 12, about kernels for the CPU, are planned. Go on with lesson 13, CUDA
-# kernels, or with lesson 14, a compiler for whole training steps, which donates memory as well.
+# kernels, or with lesson 14, a compiler for whole training steps.
 
 # %%
 from minigrad.course.predictions import summary

@@ -21,15 +21,15 @@ hand_step = lesson.exercise(
     returns="(dw1, dw2)",
     hints=(
         "Go through the lines that give memory back, one after the other. Which lines below it "
-        "name the same array?",
-        "C, G, J, N and P are in order: below them nobody reads that array. Below E, two lines "
-        "read h. Which is the first, and which is the last?",
+        "read numbers of the same array? (z.shape reads none.)",
+        "Of five of the six arrays, no line below reads a number. Of one, two lines below do. "
+        "Which is the first, and which is the last?",
         "The gradient of w2 reads h first, the slope of tanh last. pool.give(h) belongs below the "
         "last of them, and above the next take.",
     ),
 )
 GIVES = {
-    "C": "C gives z back. Is z read below it? (h has a memory of its own.)",
+    "C": "C gives z back. Below it, is more read of z than its shape? (h is another array.)",
     "G": "G gives y back, when dy is there. Is y read below it?",
     "J": "J gives dy back. Both products with it are above.",
     "N": "N gives the slope back. It is in dh by now.",

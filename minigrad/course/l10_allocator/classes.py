@@ -19,8 +19,10 @@ size_class = lesson.exercise(
         "two powers of two?",
         "Find the power of two p with p < nbytes <= 2p. The step is p / 8, and at least 64. Then "
         "round nbytes up to a multiple of the step.",
-        "nbytes.bit_length() is the number of its binary digits: 1 << that is the power of two "
-        "above it. A sixteenth of that is the step. -(-nbytes // step) * step rounds up. And 0?",
+        "nbytes.bit_length() is the number of its binary digits: 1 << that is the first power of "
+        "two above nbytes. A sixteenth of it, and at least 64, is the step; for a power of two "
+        "itself that is twice the step of hint 2, which does as well. -(-nbytes // step) * step "
+        "rounds up. And 0?",
     ),
 )
 

@@ -26,7 +26,8 @@ plan_reuse = lesson.exercise(
         "the places that are in the way, from the lowest: is there room before this one? Else try "
         "where it ends.",
         "offset = 0; for begin, end in sorted(places in the way): if offset + room <= begin, stop, "
-        "else offset = max(offset, end). Lives overlap if each begins before the other has ended.",
+        "else offset = max(offset, end). In the way are places of lives that begin no later than "
+        "this one ends, and end no earlier than it begins.",
     ),
 )
 

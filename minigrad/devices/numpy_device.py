@@ -124,8 +124,10 @@ class Numpy(HostMemory, OwnPool):
         if x.size:
             ndarray(out)[...] = find(ndarray(x), axis).reshape(out.shape)
 
-    def argsort(self, x, out):
-        ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")
+    def argsort(self, x, out, is_last=False):
+        begin, size = x.shape[1] - out.shape[1] if is_last else 0, out.shape[1]
+        order = np.argsort(ndarray(x), axis=-1, kind="stable")
+        ndarray(out)[...] = order[:, begin : begin + size]
 
     @quiet
     def solve(self, a, b, out, factors, rest):

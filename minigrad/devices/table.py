@@ -110,11 +110,11 @@ class Device:
         """Write the place (int64) of the first largest (smallest) element or first NaN to out."""
         raise NotImplementedError
 
-    def argsort(self, x: Array, out: Array) -> None:
+    def argsort(self, x: Array, out: Array, is_last: bool = False) -> None:
         """Write the places (int64) that sort each row of x in ascending order, NaN last.
 
-        Both are contiguous (rows, n) and not empty; x holds floats or int64. Equal elements keep
-        their order.
+        x (rows, n) and out (rows, k) are contiguous and not empty; x holds floats or int64. For k
+        below n: the first k of the n places, or the last k. Equal elements keep their order.
         """
         raise NotImplementedError
 

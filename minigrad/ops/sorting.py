@@ -8,45 +8,55 @@ from minigrad.errors import ArgumentError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.gathering import gather
-from minigrad.ops.joining import part
+from minigrad.ops.names import remembered
 from minigrad.ops.operands import as_variable
 
 
 class OrderOfRows(Structural):
-    """The indices, int64, that sort each row in ascending order, NaN last.  (..., n) -> (..., n).
+    """The indices, int64, that sort each row in ascending order, NaN last.  (..., n) -> (..., k).
 
-    Equal elements keep their order.
+    Equal elements keep their order. They are the first k of all n, or the last k.
     """
 
-    samples = [((3, 4),), ((2, 3, 5),), ((9,),), ((2, 1),), ((0, 3),), ((2, 0),)]
+    samples = [
+        ((3, 4), 4, False), ((2, 3, 5), 5, False), ((9,), 9, False), ((2, 1), 1, False),
+        ((0, 3), 3, False), ((2, 0), 0, False), ((3, 9), 2, False), ((2, 7), 3, True),
+    ]  # fmt: skip
     gradients = None
 
-    def forward(x):
+    def forward(x, k, is_last):
         device = device_of(x)
-        out = device.empty(x.shape, int64)
-        if x.size:
+        out = device.empty((*x.shape[:-1], k), int64)
+        if out.size:
             is_computed = x.dtype.is_float or x.dtype is int64
             x = device.contiguous(x if is_computed else device.convert(x, int64))
-            rows = (x.size // x.shape[-1], x.shape[-1])
-            device.argsort(x.view(rows, (rows[1], 1)), out.view(rows, (rows[1], 1)))
+            n, rows = x.shape[-1], out.size // k
+            device.argsort(x.view((rows, n), (n, 1)), out.view((rows, k), (k, 1)), is_last)
         return out
 
 
-def _order(name, x, axis, descending):
-    """Returns (x with at least one axis, the axis, the indices that sort x along it)."""
+def _order(name, x, axis, descending, k=None):
+    """Returns (x with at least one axis, the axis, the first k indices that sort x along it).
+
+    k: None for all.
+    """
     descending = flag(name, "descending", descending, f"the axis by name: {name}(x, axis=1)")
     axis = normalize_axis(name, axis, x.ndim or 1)
     x = x if x.ndim else call("reshape", x, (1,))
+    n = x.shape[axis]
+    k = n if k is None else k
+    if k > n:
+        raise ArgumentError(f"{name}: wanted k of at most {n}, the size of axis {axis}", f"{k}")
     if axis == x.ndim - 1 and not descending:
-        return x, axis, OrderOfRows.apply(x)
-    moved = [d for d in range(x.ndim) if d != axis] + [axis]
-    rows = call("permute", x.detach(), moved)
+        return x, axis, OrderOfRows.apply(x, k, False)
+    moved = (*[d for d in range(x.ndim) if d != axis], axis)  # a tuple: routes have such keys
+    rows = call("permute", x, moved)
     if descending:  # sort the flipped rows: equal elements keep their order, and NaN is first
         rows = call("flip", rows, -1)
-    order = OrderOfRows.apply(rows)
+    order = OrderOfRows.apply(rows, k, descending and k < n)
     if descending:
-        order = (x.shape[axis] - 1) - call("flip", order, -1)
-    return x, axis, call("permute", order, [moved.index(d) for d in range(x.ndim)])
+        order = (n - 1) - call("flip", order, -1)
+    return x, axis, call("permute", order, tuple([moved.index(d) for d in range(x.ndim)]))
 
 
 def argsort(x, axis=-1, descending=False):
@@ -105,13 +115,20 @@ def topk(x, k, axis=-1, largest=True):
     """
     x, k = as_variable(x, "topk"), whole("topk", "k", k, 0)
     largest = flag("topk", "largest", largest)
-    found, axis, order = _order("topk", x, axis, largest)
-    if k > found.shape[axis]:
-        raise ArgumentError(
-            f"topk: wanted k of at most {found.shape[axis]}, the size of axis {axis}", f"{k}"
-        )
-    places = part(order, axis, 0, k)
-    return gather(found, places, axis), places
+    places = places_of_topk(x, k, axis, largest)
+    return values_of_topk(x, places, axis), places
+
+
+@remembered
+def places_of_topk(x, k, axis, largest):
+    """Returns the indices of `topk`."""
+    return _order("topk", x, axis, largest, k)[2]
+
+
+@remembered
+def values_of_topk(x, places, axis):
+    """Returns the values of `topk`."""
+    return gather(x if x.ndim else call("reshape", x, (1,)), places, axis)
 
 
 functions = (argsort, sort, topk)

@@ -197,7 +197,8 @@ class Step:
         self.outputs[0][...] = find(self.inputs[0], axis=self.attributes["axis"])
 
     def argsort(self):
-        self.outputs[0][...] = np.argsort(self.inputs[0], axis=-1, kind="stable")
+        order, size = np.argsort(self.inputs[0], axis=-1, kind="stable"), self.outputs[0].shape[1]
+        self.outputs[0][...] = order[:, -size:] if self.attributes["is_last"] else order[:, :size]
 
     def solve(self):
         (a, b), (out, factors, _) = self.inputs, self.outputs

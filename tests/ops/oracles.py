@@ -287,7 +287,9 @@ ORACLES = {
     "norm": lambda x, axis, keep: np.sqrt((x * x).sum(axis, keepdims=keep)),
     "sum_to": sum_to,
     "cumsum": lambda x, axis: np.cumsum(x, axis),
-    "order_of_rows": lambda x: np.argsort(x, -1, kind="stable"),
+    "order_of_rows": lambda x, size, is_last: np.argsort(x, -1, kind="stable")[
+        ..., x.shape[-1] - size if is_last else 0 :
+    ][..., :size],
     "least_squares": least_squares,
     "cholesky_factor": lambda a: np.linalg.cholesky((a + np.swapaxes(a, 1, 2)) / 2),
     "argmax": lambda x, axis, keep: np.argmax(x, axis, keepdims=keep),

@@ -165,6 +165,29 @@ def test_sort_of_many_elements_on_every_device():
             assert np.array_equal(step(x).to("cpu").numpy(), wanted)
 
 
+@pytest.mark.parametrize("device", ["cpu", "numpy", "simt"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_topk_of_any_size_takes_the_first_of_equals_and_nan(dtype, device):
+    a = np.random.default_rng(2).integers(0, 6, (3, 40)).astype(dtype)
+    if dtype != "int64":
+        a[0, ::5], a[1, 3:9] = np.nan, (np.inf, -np.inf, 0.0, -0.0, -np.nan, np.inf)
+    orders = np.argsort(-keys(a), 1, kind="stable"), np.argsort(keys(a), 1, kind="stable")
+    steps = [mg.compile(lambda x, k=k: mg.topk(x, k)[1]) for k in (3, 40)]
+    with mg.device(device):
+        x = mg.variable(a)
+        for k in (0, 1, 2, 3, 20, 39, 40):
+            for largest, order in zip((True, False), orders, strict=True):
+                for axis, given in ((1, x), (-2, x.T)):
+                    values, places = mg.topk(given, k, axis=axis, largest=largest)
+                    found = [v.to("cpu").numpy() for v in (values, places)]
+                    found = found if axis == 1 else [v.T for v in found]
+                    np.testing.assert_array_equal(found[1], order[:, :k])
+                    np.testing.assert_array_equal(found[0], np.take_along_axis(a, order[:, :k], 1))
+        for k, step in zip((3, 40), steps, strict=True):
+            for _ in range(2):
+                np.testing.assert_array_equal(step(x).to("cpu").numpy(), orders[0][:, :k])
+
+
 def test_topk_gives_values_and_places_and_its_gradient_goes_there():
     x = mg.variable([[1.0, 7.0, 3.0], [9.0, 2.0, 4.0]], requires_grad=True)
     values, places = mg.topk(x, 2)

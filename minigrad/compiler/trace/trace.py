@@ -342,17 +342,18 @@ class Trace(Device, StepEffects):
         self.record("cumsum", (x,), (out,), axis=axis)
 
     def arg_reduce(self, x, out, axis, is_max):
-        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        is_computed = x.dtype.is_float or x.dtype is int64
+        x = self.contiguous(x if is_computed else self.convert(x, int64))
         self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
 
     def item(self, x):
         """Raise: no element is known during tracing."""
         self.read(x)
 
-    def argsort(self, x, out):
+    def argsort(self, x, out, is_last=False):
         """Record out = argsort of each row; on the CPU, with scratch memory."""
-        others = (self.empty(x.shape, int64),) if self.name == "cpu" else ()
-        self.record("argsort", (x,), (out, *others))
+        others = (self.empty(out.shape, int64),) if self.name == "cpu" else ()
+        self.record("argsort", (x,), (out, *others), is_last=is_last)
 
     def solve(self, a, b, out, factors, rest):
         self.record("solve", (a, b), (out, factors, rest))

@@ -108,10 +108,11 @@ def _along(name, x, out, axis, *more):
     return KernelCall("scan", name, x.dtype.code, (x, out), numbers, extent, x.size)
 
 
-def argsort(x, out, other):
+def argsort(x, out, other, is_last):
     """Split the rows. other: memory for as many places as out."""
-    (rows, n), work = x.shape, x.size * x.shape[1].bit_length()
-    return KernelCall("argsort", "argsort", x.dtype.code, (x, out, other), (n,), rows, work)
+    (rows, n), size = x.shape, out.shape[1]
+    operands, numbers, work = (x, out, other), (n, size, int(is_last)), x.size * size.bit_length()
+    return KernelCall("argsort", "argsort", x.dtype.code, operands, numbers, rows, work)
 
 
 def solve(a, b, out, factors, rest):

@@ -107,8 +107,8 @@ class StructuralKernels(Device):
         """
         return function(*[x.address for x in arrays], *numbers)
 
-    def argsort(self, x, out):
-        self.run_kernel(kernel_calls.argsort(x, out, self.empty(x.shape, int64)))
+    def argsort(self, x, out, is_last=False):
+        self.run_kernel(kernel_calls.argsort(x, out, self.empty(out.shape, int64), is_last))
 
     def solve(self, a, b, out, factors, rest):
         self.run_kernel(kernel_calls.solve(a, b, out, factors, rest))

@@ -176,7 +176,7 @@ class StructuralKernels(GpuTable):
             operands = (values, places, out, pieces, int(is_max))
             self.launch(kernel, sequences, THREADS, operands)
 
-    def argsort(self, x, out):
+    def argsort(self, x, out, is_last=False):
         rows, n = x.shape
         width = 1 << (n - 1).bit_length()
         order = self.empty((rows, width), int64)
@@ -190,7 +190,8 @@ class StructuralKernels(GpuTable):
                 operands = (x, order, rows, n, width, run, distance)
                 self.launch(kernel, blocks, THREADS, operands)
                 distance //= 2
-        self.copy(order.view(out.shape, (width, 1)), out)
+        begin = n - out.shape[1] if is_last else 0
+        self.copy(order.view(out.shape, (width, 1), begin), out)
 
     def solve(self, a, b, out, factors, rest):
         (count, m, n), k = a.shape, b.shape[2]

@@ -1,4 +1,4 @@
-"""Sort the places of the elements of each row of x (rows, n)."""
+"""Sort the places of the elements of each row of x (rows, n), or find k of them."""
 
 # pyright: reportUndefinedVariable=false
 
@@ -35,14 +35,61 @@ def merged(x, places, out, low, middle, high):
         out[rest] = places[rest]
 
 
-@lazy("void(i8,i8,i8,i8,i8,i8)")
-def argsort_T(x_at, out_at, other_at, n, start, stop):
+@exact_jit
+def is_out_first(x, a, b, is_last):
+    """Return whether place a leaves the k places before place b: equals are ordered by place."""
+    if is_last:
+        a, b = b, a
+    return is_before(x[b], x[a]) or (a > b and not is_before(x[a], x[b]))
+
+
+@exact_jit
+def settle(x, heap, size, root, is_last):
+    """Move the place at the root down a heap, until no child must leave before its parent."""
+    moved, child = heap[root], 2 * root + 1
+    while child < size:
+        if child + 1 < size and is_out_first(x, heap[child + 1], heap[child], is_last):
+            child += 1
+        if not is_out_first(x, heap[child], moved, is_last):
+            break
+        heap[root] = heap[child]
+        root, child = child, 2 * child + 1
+    heap[root] = moved
+
+
+@exact_jit
+def select(x, out, n, k, is_last):
+    """Write the first (or last) k < n of the places that sort x, in order: a heap takes them."""
+    for i in range(k):
+        out[i] = i
+    for root in range(k // 2 - 1, -1, -1):
+        settle(x, out, k, root, is_last)
+    worst = x[out[0]]
+    for i in range(k, n):  # i is the last of its equals
+        if is_before(x[i], worst) != is_last:
+            out[0] = i
+            settle(x, out, k, 0, is_last)
+            worst = x[out[0]]
+    for end in range(k - 1, 0, -1):
+        out[0], out[end] = out[end], out[0]
+        settle(x, out, end, 0, is_last)
+    if is_last:  # what left last is the greatest
+        for i in range(k // 2):
+            out[i], out[k - 1 - i] = out[k - 1 - i], out[i]
+
+
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def argsort_T(x_at, out_at, other_at, n, size, is_last, start, stop):
     """Write the places that sort rows start to stop - 1 in ascending order, NaN last, to out.
 
-    A stable merge sort, there and back by way of `other`: memory for as many places as out.
+    Of fewer than n, the first or last `size` of them. All: a stable merge sort, there and back by
+    way of `other`, memory for as many places as out.
     """
     for row in range(start, stop):
-        x, out = T_at(x_at + row * n * SIZE), i8_at(out_at + row * n * 8)
+        x, out = T_at(x_at + row * n * SIZE), i8_at(out_at + row * size * 8)
+        if size < n:
+            select(x, out, n, size, is_last != 0)
+            continue
         other = i8_at(other_at + row * n * 8)
         for low in range(0, n, RUN):
             for k in range(low, min(low + RUN, n)):

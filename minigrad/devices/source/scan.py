@@ -53,7 +53,7 @@ def turned_T(x, is_max):
 
 @exact_jit
 def first_T(x, begin, step, count, best, is_max):
-    """Return the first k below count for which x[begin + k * step], turned, is best, or both NaN."""
+    """Return the first k below count where x[begin + k * step], turned, is best, or NaN as it."""
     for k in range(count):
         value = turned_T(x[begin + k * step], is_max)
         if value == best or (value != value and best != best):

@@ -97,6 +97,31 @@ def test_concatenate_promotes_dtypes_and_casts_gradients_back():
     assert y.grad.dtype is mg.float64
 
 
+@pytest.mark.parametrize("count", [1, 3, 4, 20, 33, 50])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+def test_many_parts_are_joined_anew_at_each_call(count, dtype):
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        parts = [rng.integers(0, 99, (2, n % 3, 2)).astype(dtype) for n in range(count)]
+        same = [rng.integers(0, 99, (2, 3)).astype(dtype) for _ in range(count)]
+        mixed = [a if n % 5 else a.T.copy().T for n, a in enumerate(same)]  # some not contiguous
+        y = mg.concatenate([mg.variable(a) for a in parts], axis=1)
+        np.testing.assert_array_equal(y.numpy(), np.concatenate(parts, 1))
+        for arrays in (same, mixed):
+            given = [mg.variable(a) if a is b else mg.variable(a.T).T
+                     for a, b in zip(arrays, same, strict=True)]  # fmt: skip
+            for axis in (0, 1, 2):
+                np.testing.assert_array_equal(mg.stack(given, axis).numpy(), np.stack(arrays, axis))
+
+
+def test_one_more_or_less_of_a_layout_is_another_call():
+    a, b = np.arange(2.0, dtype=np.float32), np.arange(3.0, dtype=np.float32)
+    for _ in range(3):
+        for parts in ([a, a, b], [a, b, b], [a, b, a], [b, a, a], [a, a], [b, b, b], [a, b]):
+            y = mg.concatenate([mg.variable(part) for part in parts])
+            np.testing.assert_array_equal(y.numpy(), np.concatenate(parts))
+
+
 def test_concatenate_of_the_same_variable_adds_its_gradients():
     x = mg.variable([1.0, 2.0], requires_grad=True)
     y = mg.concatenate([x, x * 2.0, x])

@@ -30,7 +30,8 @@ CALLED = {"scatter_add", "put", "argsort"}
 # functions that reach the recorder's own `run_small`, `run_check`, `copy` and `convert`
 FOLLOWED = {"cumsum", "arg_reduce", "join", "gather", "wrap_index", "all_within", "run_kernel"}
 MOST_FIXED = 1024  # elements that a route keeps to copy them
-MOST_PARTS = 32  # to join by a kernel each; a call copies more of them
+FEW_PARTS = 6  # fewer are joined by a kernel each, as are parts that are not contiguous
+MOST_PARTS = 32  # a route has lines for each
 # stand in for a program, for kernels that are of none and write one Array, or none
 OTHER, NOTHING = Program((), [symbol("other")]), Program((), [])
 
@@ -101,7 +102,7 @@ class Recorder(StructuralKernels, Programs):
 
     def join(self, parts, out, axis):
         self.is_lost |= len(parts) > MOST_PARTS
-        Device.join(self, parts, out, axis)
+        (Device.join if len(parts) < FEW_PARTS else StructuralKernels.join)(self, parts, out, axis)
 
     def share(self, x):
         out = cpu.share(x)

@@ -1,6 +1,7 @@
 """Calls the CPU's hand-written kernels: indices, scans, random numbers, windows, convolutions."""
 
 import itertools
+from array import array
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,21 @@ def ranges(count, work):
     """Return [(0, count)], or one range per thread if the work is worth it."""
     parts = parts_of(count, work)
     return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
+
+
+def joining(code, sizes, outer):
+    """Return a function of addresses, of parts and at last of the output, that joins the parts.
+
+    sizes: the elements that each part has for each of `outer` ranges.
+    """
+    function, row = source_kernel("gather", "join", code), sum(sizes)
+
+    def join(*addresses):
+        places = array("q", addresses)
+        tables = places.buffer_info()[0], sizes.buffer_info()[0]
+        function(*tables, len(sizes), addresses[-1], outer, row)
+
+    return join
 
 
 class StructuralKernels(Device):
@@ -66,10 +82,8 @@ class StructuralKernels(Device):
             super().join(parts, out, axis)
             return
         outer, each = size_of(out.shape[:axis]), size_of(out.shape[axis + 1 :])
-        table = np.array([(x.address, x.shape[axis] * each) for x in parts])
-        function = source_kernel("gather", "join", dtype.moved)
-        row = out.shape[axis] * each
-        function(table.ctypes.data, len(parts), out.address, outer, row)
+        sizes = array("q", [x.shape[axis] * each for x in parts])
+        self.run_small(joining(dtype.moved, sizes, outer), (*parts, out), ())
 
     def put(self, source, index, out):
         self.run_kernel(kernel_calls.put(source, index, out))

@@ -55,12 +55,12 @@ def add_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
                     out[place] = T(out[place] + source[(o * m + i) * r + j])
 
 
-@lazy("void(i8,i8,i8,i8,i8)")
-def join_T(table_at, parts, out_at, outer, row):
-    """Join part[o] of all parts into out[o]; table: address, elements of a part[o]."""
-    table, out, start = i8_at(table_at), T_at(out_at), 0
+@lazy("void(i8,i8,i8,i8,i8,i8)")
+def join_T(places_at, sizes_at, parts, out_at, outer, row):
+    """Join part[o] of all parts into out[o]; tables: addresses, and elements of a part[o]."""
+    places, sizes, out, start = i8_at(places_at), i8_at(sizes_at), T_at(out_at), 0
     for k in range(parts):
-        part, n = T_at(table[2 * k]), table[2 * k + 1]
+        part, n = T_at(places[k]), sizes[k]
         for o in range(outer):
             for j in range(n):
                 out[o * row + start + j] = part[o * n + j]

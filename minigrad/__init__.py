@@ -45,6 +45,7 @@ for _name in (
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("device", "set_default_device", "get_default_device"):
     _NAMES[_name] = "minigrad.ops.devices"
+_NAMES["autocast"] = "minigrad.ops.autocast"
 _NAMES["set_flush_denormal"] = "minigrad.devices.denormals"
 
 

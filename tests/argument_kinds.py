@@ -336,6 +336,7 @@ SPECIAL = {
     "mg.linspace": {"count": ("int", lambda: 4)},
     "mg.from_numpy": {"array": ("object", lambda: np.zeros(3))},
     "mg.from_dlpack": {"data": ("object", lambda: np.zeros(3))},
+    "mg.autocast": {"dtype": ("dtype", lambda: "float16")},
     "mg.device": {"name": ("device", lambda: "cpu")},
     "mg.compile": {
         "f": ("function", lambda: cube),

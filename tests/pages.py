@@ -29,6 +29,7 @@ MAKERS = {f"generated/api/{name}.md": f"tests.api:{name}" for name in API}
 MAKERS |= {
     "generated/parity.md": "tests.ops.parity",
     "generated/aliases.md": "tests.autograd.aliases",
+    "generated/autocast.md": "tests.ops.autocast_page",
     "generated/attacks.md": "tests.grader.attacks",
     "generated/cubins.md": "tests.devices.gpu.cubins",
     "generated/special_values.md": "tests.ops.special",

@@ -1374,3 +1374,24 @@ def test_item_51_a_resumed_run_is_the_same_bit_for_bit():
     optimizer.load_state_dict(saved[1])
     mg.set_rng_state(saved[2])
     assert [step(k) for k in range(3, 6)] == wanted
+
+
+# -- mixed precision -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_item_52_autocast_lowers_products_alone_and_gradients_are_of_the_leaves(is_compiled):
+    w = mg.variable([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+
+    def step(w):
+        y = w @ w
+        return y, mg.softmax(y), (w.to("float64") @ w.to("float64")).detach()
+
+    step = mg.compile(step) if is_compiled else step
+    for _ in range(3):
+        with mg.autocast("float16"):
+            found = step(w)
+        assert [v.dtype for v in found] == ["float16", "float32", "float64"]
+        assert [v.dtype for v in step(w)] == ["float32", "float32", "float64"]
+    found[1][0, 0].backward()
+    assert w.grad.dtype == "float32"

@@ -8,6 +8,7 @@ import numpy as np
 from minigrad.arguments import short
 from minigrad.errors import ArgumentTypeError, DTypeError
 from minigrad.hints import ADVICE, teaching
+from minigrad.ops.autocast import dispatched, entrances
 from minigrad.ops.fast import fast_path
 from minigrad.tape.variable import Variable
 
@@ -31,7 +32,10 @@ def operator(op, is_reflected=False):
         other = operands[0 if is_reflected else -1]
         return op.otherwise(*operands) if is_operand(other) else NotImplemented
 
-    return called_as(op, fast_path(op, otherwise, "reflected" if is_reflected else "plain"))
+    name = op.name, is_reflected
+    made = fast_path(op, dispatched(name, otherwise), "reflected" if is_reflected else "plain")
+    entrances[name] = called_as(op, made)
+    return made
 
 
 def logical_operator(op, sign, fix, is_reflected=False):
@@ -74,4 +78,4 @@ def function_of(op):
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in op.inputs]
     )
     taught = teaching(called_as(op, otherwise))
-    return functools.wraps(taught)(fast_path(op, taught, "function"))
+    return functools.wraps(taught)(fast_path(op, dispatched(op.name, taught), "function"))

@@ -38,6 +38,7 @@ from minigrad.ops import (
     unary,
     windows,
 )
+from minigrad.ops.autocast import RULES, dispatched, entrances
 from minigrad.ops.base import Elementwise, registry
 from minigrad.ops.fast import fast_path
 from minigrad.ops.names import remembered
@@ -139,10 +140,13 @@ functions |= {name: _with_axis(registry[name], is_named=True) for name in NAMED_
 for _name, _function in functions.items():
     if getattr(_function, "__wrapped__", None) is None:  # fast.py has wrapped the others
         functions[_name] = teaching(_function)
+        if _name in RULES or _name in REMEMBERED:
+            functions[_name] = dispatched(_name, functions[_name])
 for _name in REMEMBERED:
     functions[_name] = remembered(functions[_name], free=FREE.get(_name))
 for _name in ("stack", "concatenate"):
     functions[_name] = remembered(functions[_name], "xs")
+entrances |= functions
 
 METHODS = [
     "neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p",
@@ -193,7 +197,7 @@ def _install():
         setattr(Variable, f"__r{method}__", refused)
     Variable.__neg__ = operator(unary.Neg)
     Variable.__hash__ = object.__hash__
-    Variable.__pow__ = teaching(binary.power)
+    Variable.__pow__ = dispatched("pow", teaching(binary.power))
     Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)
     Variable.__abs__ = functions["abs"]
     Variable.__pos__ = lambda self: (
@@ -206,7 +210,7 @@ def _install():
     Variable.__round__ = _rounded
     product = linear.Matmul
     Variable.__matmul__ = called_as(product, fast_path(product, _product))
-    Variable.__rmatmul__ = called_as(product, fast_path(product, linear.matmul, "reflected"))
+    Variable.__rmatmul__ = called_as(product, fast_path(product, functions["matmul"], "reflected"))
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0

@@ -91,8 +91,8 @@ class GradScaler:
     A compiled step may scale and go backward, or have the whole iteration: then the update of a
     step that is left out keeps all old values.
 
-    To compute in float16, keep the parameters in float32, give the model halves of them, and take
-    the loss in float32, as the example does: times 65536, a loss of 1.0 in float16 would be inf.
+    To compute in float16, keep the parameters in float32, and call model and loss in a block of
+    `mg.autocast`, which takes the loss in float32: times 65536, one of 1.0 in float16 would be inf.
 
     Args:
         init_scale: the scale at first, a positive number of float32.
@@ -106,9 +106,8 @@ class GradScaler:
     >>> model = mg.nn.Linear(2, 1)
     >>> optimizer, scaler = mg.optim.SGD(model, learning_rate=0.1), mg.optim.GradScaler()
     >>> for size in (1.0, 2e4):
-    ...     halves = {name: p.to("float16") for name, p in model.named_parameters()}
-    ...     y = mg.functional_call(model, halves, mg.variable([[size, size]], "float16"))
-    ...     loss = mg.mean(y.to("float32") ** 2)
+    ...     with mg.autocast("float16"):
+    ...         loss = mg.mean(model(mg.variable([[size, size]])) ** 2)
     ...     scaler.scale(loss).backward()
     ...     scaler.unscale_(optimizer)
     ...     norm = mg.optim.clip_grad_norm_(model, 1.0, error_if_nonfinite=False)

@@ -2,7 +2,7 @@
 
 An operation reads all modes from one number, `state.path`. RECORD and NO_GRAD take the fast path.
 SPAN also adds the node to the open spans. INFERENCE gives results a class of their own. SLOW means
-that an observer (a timeline, a debugger, a seam) must see every op.
+that an observer (a timeline, a debugger, a seam) must see every op, or that `ops.autocast` must.
 """
 
 import threading
@@ -34,6 +34,8 @@ class State(threading.local):
     scaled_by: Any = None  # the GradScaler that scaled a loss of the last backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
+    autocast: Any = None  # the dtype of the innermost block of autocast, or None
+    casts: Any = None  # what the open blocks of autocast have cast: {id of a leaf: its half}
     saving_copies = 0  # number of open blocks of memory.copy_on_saved_write
     # collects the calls of custom Functions while a compiled step runs eagerly
     notes: Any = None
@@ -45,7 +47,7 @@ class State(threading.local):
 
     def update(self):
         """Recomputes `path`."""
-        if self.watchers:
+        if self.watchers or self.autocast is not None:
             self.path = SLOW
         elif self.is_inference:
             self.path = INFERENCE

@@ -15,6 +15,10 @@ MODES = {"no_grad": mg.no_grad, "inference": mg.inference, "enable_grad": mg.ena
 INSIDE = {
     "no_grad": (mg.no_grad, lambda: not mg.is_recording()),
     "inference": (mg.inference, lambda: not mg.is_recording()),
+    "autocast": (
+        lambda: mg.autocast("float16"),
+        lambda: (mg.ones((1, 1)) @ mg.ones((1, 1))).dtype == "float16",
+    ),
     "device": (lambda: mg.device("simt"), lambda: mg.get_default_device() == "simt"),
     "use": (
         lambda: mg.use(gradients={"tanh": lambda dy, y: (dy * 0 + 7,)}), lambda: slope() == 7.0,
@@ -262,8 +266,8 @@ def test_growth_is_not_measured_in_parts():
 
 
 BLOCKS = [
-    mg.no_grad, mg.enable_grad, mg.inference, mg.device, mg.use, mg.memory.timeline,
-    mg.memory.assert_no_growth, mg.memory.copy_on_saved_write, mg.memory.poison,
+    mg.no_grad, mg.enable_grad, mg.inference, mg.autocast, mg.device, mg.use,
+    mg.memory.timeline, mg.memory.assert_no_growth, mg.memory.copy_on_saved_write, mg.memory.poison,
     mg.debug.detect_anomaly, mg.debug.record_grad_function,
 ]  # fmt: skip
 

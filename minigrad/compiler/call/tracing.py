@@ -289,7 +289,7 @@ def _check_foreign(where, storage, reached):
 
 
 def _modes():
-    return state.path, state.is_inference, state.recording
+    return state.path, state.is_inference, state.recording, state.autocast
 
 
 def _facts(description, found, numbers):
@@ -297,6 +297,7 @@ def _facts(description, found, numbers):
     for leaf in numbers.deciding():
         facts[leaf.where, "value"] = description.numbers[leaf.where]
     facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
+    facts["the call", "autocast"] = state.autocast
     for effect in found.grads:
         if effect.leaf is not None:
             facts[effect.where, "whether .grad is None"] = effect.was_none

@@ -203,11 +203,12 @@ class Wrapper:
     def _modes(self):
         if self.b.modes is None:  # a pullback depends on no mode
             return
-        path, is_inference, recording = self.b.modes
+        path, is_inference, recording, lower = self.b.modes
         if path == SLOW:
             self.lines.append(
                 f"if state.path != {SLOW} or state.watchers or state.is_inference is not "
-                f"{is_inference} or state.recording is not {recording}: return MISS"
+                f"{is_inference} or state.recording is not {recording} "
+                f"or state.autocast is not {self._constant(lower)}: return MISS"
             )
         else:
             self.lines.append(f"if state.path != {path}: return MISS")

@@ -78,13 +78,14 @@ class Trace(Device, StepEffects):
         """Record the ops of function(*arguments), then undo its changes."""
         alone = seams.effects
         before = state.path, state.watchers, state.spans, state.is_inference, state.recording
-        device = backend.chosen.device
+        device, casts = backend.chosen.device, state.casts
         try:
+            state.casts = None if casts is None else {}  # what a trace makes must not outlive it
             seams.effects, backend.chosen.device = self, self
             watch(1)
             out = function(*arguments)
         finally:  # starts without a call: Python delivers Ctrl-C at calls
-            seams.effects = alone
+            seams.effects, state.casts = alone, casts
             backend.chosen.device = device
             state.path, state.watchers, state.spans, state.is_inference, state.recording = before
             try:

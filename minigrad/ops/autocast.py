@@ -1,0 +1,195 @@
+"""autocast: functions of the public table compute in half precision, or in float32, inside a block.
+
+TABLE says which does what. The functions that it names are wrapped behind their fast paths, which
+an active block turns off (`State.update`): so they cost nothing outside of a block. Inside, such a
+function casts its arguments, then runs as it does outside. What it calls is not cast again, and
+nothing is cast in a backward pass: gradients have the dtypes of the forward pass.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from minigrad.arguments import flag, short
+from minigrad.array.dtypes import DTYPES, as_dtype, float32, float64, promote
+from minigrad.errors import DTypeError
+from minigrad.memory.blocks import Block
+from minigrad.ops.operands import constant, first_variable
+from minigrad.ops.shape import Cast
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
+
+LOWER, FLOAT32, WIDEST = "the block's dtype", "float32", "the widest dtype of the arguments"
+TABLE = {  # which dtype the floats among a function's arguments get, but for float64
+    LOWER: (
+        "matmul", "linear", "conv1d", "conv2d", "einsum", "outer", "scaled_dot_product_attention",
+    ),
+    FLOAT32: (
+        "exp", "expm1", "log", "log1p", "log2", "pow", "reciprocal", "rsqrt", "tan", "softplus",
+        "sum", "mean", "prod", "cumsum", "cumprod", "var", "std", "norm", "logsumexp", "softmax",
+        "log_softmax", "layer_norm", "rms_norm", "normalize", "cross_entropy", "mse", "huber",
+        "bce_with_logits",
+    ),
+    WIDEST: ("scatter_add", "index_add", "stack", "concatenate"),
+}  # fmt: skip
+RULES = {name: rule for rule, names in TABLE.items() for name in names}
+entrances: dict[Any, Any] = {}  # {name: the function with its fast path}, by ops.table
+
+
+class _Weight:
+    """A leaf's values in half precision, while nobody has written to the leaf."""
+
+    def __init__(self, leaf, dtype, half):
+        self.leaf, self.array, self.half = leaf, leaf.array, half
+        self.version, self.dtype = leaf.array.version, dtype
+
+    def is_of(self, leaf, dtype):
+        """Returns whether it still has the values of a leaf."""
+        now = leaf.array
+        is_same = self.leaf is leaf and self.array is now and self.version == now.version
+        return is_same and self.dtype is dtype
+
+
+def _cast(x, dtype):
+    """Casts a Variable. A leaf that requires gradients is converted once in a block."""
+    if x.dtype is dtype:
+        return x
+    if x.node is not None or not x._requires_grad or not dtype.is_narrow or state.is_inference:
+        return x.to(dtype)
+    found = state.casts.get(id(x))
+    if found is None or not found.is_of(x, dtype):
+        y = x.to(dtype)
+        state.casts[id(x)] = _Weight(x, dtype, y.array)
+        return y
+    if not state.recording:
+        return Variable(found.half)
+    return Cast.record((x,), [x.array], found.half, 1, (dtype,))  # a node for each use
+
+
+def _floats(values):
+    """Returns the Variables among values, and in lists of them, that autocast may cast."""
+    found = []
+    for v in values:
+        if isinstance(v, Variable):
+            found += [v] if v.dtype.is_float and v.dtype is not float64 else []
+        elif isinstance(v, (list, tuple)):
+            found += _floats(v)
+    return found
+
+
+def _cast_all(v, dtype, near):
+    if isinstance(v, Variable):
+        return _cast(v, dtype) if v.dtype.is_float and v.dtype is not float64 else v
+    if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.dtype != np.float64:
+        return _cast_all(constant(v, "autocast", near), dtype, near)
+    if type(v) in (list, tuple):
+        return type(v)([_cast_all(x, dtype, near) for x in v])
+    return v
+
+
+def _arguments(rule, lower, args, named):
+    """Casts the arguments of a call by a rule. lower: the block's dtype."""
+    floats = _floats([*args, *named.values()])
+    if not floats:
+        return args, named
+    if rule is LOWER:
+        dtype = lower
+    elif rule is FLOAT32:
+        dtype = float32
+    else:
+        dtype = functools.reduce(promote, [x.dtype for x in floats])
+    near = first_variable(floats)
+    return [_cast_all(v, dtype, near) for v in args], {
+        k: _cast_all(v, dtype, near) for k, v in named.items()
+    }
+
+
+def dispatched(name, function):
+    """Wraps what a public function does without its fast path.
+
+    Inside a block of autocast, where fast paths are off, the wrapper casts what TABLE says, and
+    calls the function of this name in `entrances` outside of the block.
+    """
+    rule = RULES.get(name)
+
+    @functools.wraps(function)
+    def wrapper(*args, **named):
+        lower = state.autocast
+        if lower is None or state.backward_pass is not None:
+            return function(*args, **named)
+        try:
+            state.autocast = None
+            state.update()
+            if rule is not None:
+                args, named = _arguments(rule, lower, args, named)
+            return entrances[name](*args, **named)
+        finally:
+            state.autocast = lower
+            state.update()
+
+    return wrapper
+
+
+class autocast(Block):
+    """Inside, matrix products, convolutions and attention compute in half precision.
+
+    Parameters stay in float32, and so does what needs the range or the digits: softmax, losses,
+    norms, sums, exp, log and powers take and give float32. All other functions compute in the dtype
+    of their arguments; float32 beside a half is float32. TABLE has the lists, which follow
+    PyTorch's. float64, ints and bools stay as they are.
+
+    Call `backward` after the block: its gradients have the dtypes of the forward pass, so those of
+    parameters are float32. Parameters are cast once in a block. A block concerns its thread alone;
+    blocks nest, and one is also a decorator of functions and generators. A compiled step may be
+    called inside, or have the block inside.
+
+    Args:
+        dtype: 'float16', or another dtype of half precision. Gradients in float16 want a
+            `mg.optim.GradScaler`.
+        enabled: False turns an outer block off inside.
+
+    Raises:
+        DTypeError: the dtype is not one of half precision.
+
+    >>> import minigrad as mg
+    >>> x, layer = mg.ones((1, 2)), mg.nn.Linear(2, 3)
+    >>> with mg.autocast("float16"):
+    ...     y = layer(x)
+    ...     loss = mg.mse(y, mg.zeros((1, 3)))
+    >>> y.dtype, loss.dtype, layer.weight.dtype
+    (float16, float32, float32)
+    """
+
+    _setting = "autocast"
+
+    def __init__(self, dtype, enabled=True):
+        halves = [d for d in DTYPES if d.is_narrow]
+        try:
+            found = as_dtype(dtype)
+        except DTypeError:
+            found = None
+        if found is None or found not in halves:
+            raise DTypeError(
+                f"autocast: wanted a dtype of half precision, {', '.join(map(str, halves))}",
+                short(dtype),
+                f"with mg.autocast({halves[0].name!r}): - parameters and data stay in float32",
+            )
+        self.dtype, self.enabled = found, flag("autocast", "enabled", enabled)
+
+    def __repr__(self):
+        return f"mg.autocast({self.dtype.name!r}{'' if self.enabled else ', enabled=False'})"
+
+    def __reduce__(self):
+        return autocast, (self.dtype.name, self.enabled)
+
+    def _begin(self):
+        before = {"autocast": state.autocast, "casts": state.casts}
+        state.autocast = self.dtype if self.enabled else None
+        state.casts = {} if state.casts is None else state.casts
+        state.update()
+        return before
+
+    def _end(self, before, is_error):
+        vars(state).update(before)
+        state.update()

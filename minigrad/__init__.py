@@ -31,7 +31,7 @@ _NAMES = {
     "save": "minigrad.checkpoint",
     "load": "minigrad.checkpoint",
 }
-for _name in ("float32", "float64", "int32", "int64", "uint8", "bool_", "float16"):
+for _name in ("float32", "float64", "int32", "int64", "uint8", "bool_", "float16", "bfloat16"):
     _NAMES[_name] = "minigrad.array.dtypes"
 for _name in (
     "grad", "value_and_grad", "vjp", "jvp", "hvp", "jacobian", "hessian", "gradients",

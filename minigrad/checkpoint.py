@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from minigrad.arguments import flag, shown
-from minigrad.array.dtypes import BY_NUMPY
+from minigrad.array.bits import outside
+from minigrad.array.dtypes import DTYPES, of_numpy
 from minigrad.devices.backend import values
 from minigrad.errors import ArgumentTypeError, DTypeError, MinigradError, StateError
 from minigrad.hints import ADVICE, teaching
@@ -168,9 +169,11 @@ def _no_value(x, name, place):
 
 def _array(x, name="array"):
     """Returns an ndarray in C order: safetensors writes memory as it is, ignoring strides."""
-    found = values(x.array) if isinstance(x, Variable) else x
-    if found.dtype not in BY_NUMPY:
-        known = ", ".join(map(str, BY_NUMPY.values()))
+    found = x
+    if isinstance(x, Variable):
+        found = x.dtype.cells(values(x.array)).view(x.dtype.numpy)
+    if of_numpy(found.dtype) is None:
+        known = ", ".join(map(str, DTYPES))
         raise DTypeError(f"save: wanted {name} of one of {known}", f"{found.dtype}")
     return np.require(found, requirements="C")
 
@@ -304,10 +307,13 @@ def _prepared(name, part, state, kind, strict):
 
 def _read(path):
     """Returns ({part: state}, {part: kind, "": state of the random generator}) of a file."""
-    safetensors = _safetensors()
+    safetensors, arrays = _safetensors(), {}
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no dict
+            for key in file.keys():  # noqa: SIM118 - no dict
+                if file.get_slice(key).get_dtype() == "BF16":
+                    outside()  # NumPy learns of it
+                arrays[key] = file.get_tensor(key)
             notes = (file.metadata() or {}).get(KEY)
     except FileNotFoundError:
         raise StateError(f"load: wanted a checkpoint at {path}", "there is no such file") from None
@@ -336,9 +342,9 @@ def _read(path):
 
 
 def _variable(path, key, array):
-    if array.dtype not in BY_NUMPY:
+    if of_numpy(array.dtype) is None:
         raise StateError(
-            f"load: wanted one of {', '.join(map(str, BY_NUMPY.values()))} in {path}",
+            f"load: wanted one of {', '.join(map(str, DTYPES))} in {path}",
             f"{key} is {array.dtype}",
             "convert it where the file was written",
         )

@@ -21,7 +21,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])",
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "mg.clip(x, low, high)",
         "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
-        "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
+        "empty_like": "mg.zeros_like(x)", "finfo": "x.dtype.limits", "float": "mg.float32",
         "from_array": "mg.from_numpy(array)", "GradScaler": "mg.optim.GradScaler",
         "half": "mg.float16", "hstack": "mg.concatenate(xs, 1)",
         "index_select": "x[index]", "inference_mode": "mg.inference()", "int": "mg.int64",
@@ -37,7 +37,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "vstack": "mg.concatenate(xs, 0)",
     },
     "Variable": {
-        "astype": "x.to(dtype)", "bool": "x.to('bool')",
+        "astype": "x.to(dtype)", "bfloat16": "x.to('bfloat16')", "bool": "x.to('bool')",
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "x.clip(low, high)",
         "contiguous": "x.clone()", "copy": "x.clone()", "cpu": "x.to('cpu')",
         "cuda": "x.to('cuda')", "data": "x.detach()", "dim": "x.ndim", "dot": "x @ y",
@@ -58,7 +58,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
     "Module": {
         "double": "model.to('float64')", "float": "model.to('float32')",
         "half": "model.to('float16')",
-        "bfloat16": "model.to('float32') or 'float16': there is no bfloat16",
+        "bfloat16": "model.to('bfloat16')",
         "type": "model.to(dtype)", "cuda": "model.to('cuda')", "cpu": "model.to('cpu')",
         "apply": "for module in model.modules(): f(module)",
         "add_module": "setattr(model, name, module)",

@@ -5,6 +5,7 @@ import ctypes
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -22,7 +23,8 @@ OTHER = {  # folders whose lists are about something else
     "devices/source": "texts of kernels, held to the rows by a test below",
 }
 ALLOWED = {  # (file, what it lists) -> why
-    ("__init__.py", "bool float16 float32 float64 int32 int64 uint8"): (
+    ("hints.py", "bfloat16 bool"): "what PyTorch's Tensor has methods of",
+    ("__init__.py", "bfloat16 bool float16 float32 float64 int32 int64 uint8"): (
         "what is exported, before NumPy is"
     ),
     ("cuda/compiled.py", "float16 float32"): "what Python has no numbers of, for Numba",
@@ -142,8 +144,9 @@ def test_headers_of_kernels_name_the_types_of_every_row(header):
         if d.is_narrow and header == "header":  # its words have a file of their own
             assert not re.search(rf"\b{d.text}\b", text)
             file = loader.source(loader.APART[d.text])
-            assert re.search(rf"^def {d.text}\(", file, re.MULTILINE)
-            assert re.search(rf"^def {d.pointer}\(", file, re.MULTILINE)
+            assert re.search(rf"^{d.text} = ", file, re.MULTILINE)
+            assert re.search(rf"^{d.pointer} = ", file, re.MULTILINE)
+            file = loader.source(loader.APART[f"{d.moved}_at"])
             assert re.search(rf"^{d.moved}_at = ", file, re.MULTILINE)
             continue
         assert re.search(rf"\b{d.text}\b.* = .*\bnp\.{d.storage.__name__}\b", text), d
@@ -156,7 +159,8 @@ def test_a_row_agrees_with_numpy_and_c(dtype):
     assert np.dtype(dtype.storage).itemsize == dtype.itemsize
     assert ctypes.sizeof(getattr(ctypes, dtype.c)) == dtype.itemsize
     if dtype.kind != "b":
-        known = (np.finfo if dtype.is_float else np.iinfo)(dtype.numpy)
+        finfo = ml_dtypes.finfo if dtype.is_coded else np.finfo
+        known = (finfo if dtype.is_float else np.iinfo)(dtype.numpy)
         assert dtype.limits == (known.min, known.max)
     assert [dtype.numpy.type(x) for x in dtype.limits] == [*dtype.limits]
 

@@ -464,8 +464,13 @@ def test_torch_shares_memory_both_ways():
     y = mg.from_dlpack(t)
     assert y.data_ptr() == t.data_ptr()
     np.testing.assert_array_equal(mg.variable(torch.ones(3)).numpy(), np.ones(3))
+    halves = torch.tensor([1.0, 3.1, -2.0], dtype=torch.bfloat16)
+    z = mg.from_dlpack(halves)
+    z[0] = 5.0
+    assert halves.tolist() == z.tolist() == [5.0, 3.09375, -2.0]
+    assert torch.from_dlpack(z).dtype == torch.bfloat16
     with pytest.raises(ArgumentTypeError, match="dtype"):
-        mg.from_dlpack(torch.ones(3, dtype=torch.bfloat16))
+        mg.from_dlpack(torch.ones(3, dtype=torch.complex64).real.to(torch.float8_e5m2))
     with pytest.raises(ArgumentTypeError, match="detach"):
         mg.variable(torch.ones(3, requires_grad=True))
 

@@ -235,7 +235,7 @@ class _Exported:
         self.__array_interface__ = {
             "version": 3,
             "shape": array.shape,
-            "typestr": array.dtype.numpy.str,
+            "typestr": array.dtype.memory.str,
             "strides": tuple(s * step for s in array.strides),
             "data": (array.address, not writable),
         }
@@ -252,11 +252,11 @@ def ndarray(array):
     step = array.dtype.itemsize
     start = array.address - segment.address
     strides = tuple(s * step for s in array.strides)
-    return np.ndarray(array.shape, array.dtype.numpy, segment.owner, start, strides)
+    return np.ndarray(array.shape, array.dtype.memory, segment.owner, start, strides)
 
 
 def export(array, copy_buffer, writable=False):
-    """Returns a NumPy view for users: it keeps the Storage alive and its Buffer pinned.
+    """Returns a NumPy view of memory for users: it keeps the Storage alive and its Buffer pinned.
 
     It first copies a Buffer that is shared with a clone, because the view must follow this Storage.
     """

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import short
+from minigrad.array.bits import outside, rounded, widened
 from minigrad.errors import DTypeError
 
 
@@ -14,7 +15,9 @@ class DType:
 
     Attributes:
         index: the position in TABLE.
-        numpy, itemsize: NumPy's dtype and its size in bytes. Safetensors and DLPack use it.
+        numpy: NumPy's dtype, for what leaves the engine; that of bfloat16 is from ml_dtypes.
+        memory, itemsize: the dtype by which NumPy sees the engine's memory, and its size in bytes.
+        is_coded: whether that are bits, as NumPy has no such numbers: see `numbers` and `cells`.
         kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value.
         code: the code of the storage type in kernel signatures, such as `f4* f4`.
         text, pointer: the names of the storage type, `F4`, and of a pointer to it, `f4_at`.
@@ -28,27 +31,46 @@ class DType:
     """
 
     __slots__ = (
-        "arithmetic", "c", "code", "index", "is_float", "is_narrow", "itemsize", "kind", "limits",
-        "moved", "name", "numpy", "overflow", "pointer", "storage", "text",
+        "arithmetic", "c", "code", "index", "is_coded", "is_float", "is_narrow", "itemsize", "kind",
+        "limits", "memory", "moved", "name", "overflow", "pointer", "storage", "text",
     )  # fmt: skip
 
-    def __init__(self, index, name, code, arithmetic, c, precision=None):
+    def __init__(self, index, name, code, arithmetic, c, precision=None, bits=None):
         self.name: str = name
-        self.index, self.numpy = index, np.dtype(name)
-        self.itemsize = self.numpy.itemsize
-        self.kind = "i" if self.numpy.kind == "u" else self.numpy.kind
+        self.index, self.is_coded, self.memory = index, bits is not None, np.dtype(bits or name)
+        self.itemsize = self.memory.itemsize
+        kind = "f" if precision else self.memory.kind
+        self.kind = "i" if kind == "u" else kind
         self.is_float = self.kind == "f"
         self.code, self.text, self.pointer = code, code.upper(), f"{code}_at"
-        self.storage, self.c = np.dtype(code).type, f"c_{c}"
+        self.storage, self.c = np.dtype(bits or code).type, f"c_{c}"
         self.moved = "u1" if self.itemsize == 1 else f"i{self.itemsize}"
         self.arithmetic: Any = arithmetic
         self.is_narrow = self.is_float and arithmetic != name
-        self.limits, self.overflow = _limits(self.numpy, precision)
+        self.limits, self.overflow = _limits(self.memory, precision)
+
+    @property
+    def numpy(self):
+        """NumPy's dtype. Raises DTypeError if it is ml_dtypes's, and that is not installed."""
+        return outside() if self.is_coded else self.memory
 
     @property
     def dtype(self):
         """The NumPy dtype. NumPy looks for this name, as in np.zeros(3, x.dtype)."""
         return self.numpy
+
+    def numbers(self, cells):
+        """Return an ndarray of the numbers that an ndarray of memory holds; see `is_coded`."""
+        return widened(cells) if self.is_coded else cells
+
+    def cells(self, numbers):
+        """Return an ndarray of numbers as memory holds them, rounded to this dtype."""
+        if self.is_coded:
+            return rounded(numbers)
+        if not self.is_narrow:
+            return numbers.astype(self.memory, copy=False)
+        with np.errstate(over="ignore"):  # inf, as by `to`
+            return numbers.astype(self.memory, copy=False)
 
     def __repr__(self):
         return self.name
@@ -73,7 +95,9 @@ def _limits(dtype, precision):
     return (-(1 << bits) if dtype.kind == "i" else 0, (1 << bits) - 1), None
 
 
-TABLE = (  # name, code, arithmetic, c; for floats also (significand bits, e): all are < 2^e
+# name, code, arithmetic, c; for floats also (significand bits, e): all are < 2^e; and the type of
+# their bits if NumPy has no such numbers
+TABLE = (
     ("float32", "f4", "float32", "float", (24, 128)),
     ("float64", "f8", "float64", "double", (53, 1024)),
     ("int32", "i4", "int64", "int32"),
@@ -81,11 +105,12 @@ TABLE = (  # name, code, arithmetic, c; for floats also (significand bits, e): a
     ("uint8", "u1", "int64", "uint8"),
     ("bool", "u1", "bool", "bool"),
     ("float16", "f2", "float32", "uint16", (11, 16)),
+    ("bfloat16", "b2", "float32", "uint16", (8, 128), "uint16"),
 )
 DTYPES = [DType(index, *row) for index, row in enumerate(TABLE)]
-float32, float64, int32, int64, uint8, bool_, float16 = DTYPES
+float32, float64, int32, int64, uint8, bool_, float16, bfloat16 = DTYPES
 _BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
-BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
+_BY_MEMORY: dict[Any, DType] = {d.memory: d for d in DTYPES if not d.is_coded}
 for _dtype in DTYPES:
     _dtype.arithmetic = _BY_NAME[_dtype.arithmetic]
 # {code in a kernel's signature: NumPy's type}: the storage of dtypes, what copies move, 32 bits.
@@ -103,7 +128,16 @@ OF_KIND = {"b": bool_, "i": int64, "f": float32}  # for Python's bools, ints and
 # Python's spellings, and those of PyTorch that NumPy lacks or reads differently.
 SPELLINGS: dict[Any, DType] = {
     float: float32, "float": float32, int: int64, "int": int64, bool: bool_, "long": int64,
+    **{d.name: d for d in DTYPES if d.is_coded},
 }  # fmt: skip
+
+
+def of_numpy(dtype):
+    """Returns the DType of a NumPy dtype, or None."""
+    found = _BY_MEMORY.get(dtype)
+    if found is None and dtype.kind == "V":  # one that another package adds
+        found = SPELLINGS.get(dtype.name)
+    return found
 
 
 def find_dtype(spelling):
@@ -117,7 +151,7 @@ def find_dtype(spelling):
     if isinstance(spelling, (str, type)) and spelling in SPELLINGS:
         return SPELLINGS[spelling]
     try:
-        return BY_NUMPY.get(np.dtype(spelling))
+        return of_numpy(np.dtype(spelling))
     except (TypeError, ValueError, SyntaxError):  # ValueError: of a Variable
         return None
 
@@ -152,11 +186,14 @@ def real_of(dtypes):
 def promote(a, b):
     """Returns the dtype of an elementwise result of arrays with dtypes a and b.
 
-    It is the larger of two dtypes of one kind. A float dtype stays the same beside ints and bools.
+    It is the larger of two dtypes of one kind, and of two equally large ones that which both are
+    computed in. A float dtype stays the same beside ints and bools.
     """
     if a is b:
         return a
     if a.kind == b.kind:
+        if a.itemsize == b.itemsize:
+            return a.arithmetic
         return a if a.itemsize > b.itemsize else b
     for kind in "fi":
         if a.kind == kind:

@@ -289,7 +289,7 @@ def hessian(f, argnums: int | tuple[int, ...] = 0):
 
 
 def _unit(y, k):
-    values = np.zeros(y.size, y.dtype.numpy)
+    values = np.zeros(y.size)
     values[k] = 1.0
     return Variable(device_of(y.array).from_numpy(values.reshape(y.shape), y.dtype))
 

@@ -202,7 +202,7 @@ class _Check:
                 f"{self.name}: f's result does not depend on the inputs that require gradients",
                 fix="use the arguments that f is called with, not variables from outside",
             )
-        dys = [variable(u.astype(y.dtype.numpy), device=y.device) for y, u in pairs]
+        dys = [variable(u, dtype=y.dtype, device=y.device) for y, u in pairs]
         # without targets, as in training, so that the pass takes the fast path
         found = backward_gradients([y for y, _ in pairs], dys)
         return [

@@ -6,9 +6,10 @@ import inspect
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from minigrad.array.dtypes import bfloat16
 from minigrad.cuda.writes import written
 from minigrad.devices import backend
-from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError
 from minigrad.simt.machine.addresses import spans
 from minigrad.tape.interop import leave_graph
 from minigrad.tape.modes import state
@@ -73,6 +74,12 @@ def _check_one(where, name, value):
             f"{where}: wanted the byte order of this computer, as a GPU's",
             f"{value.dtype}",
             f"{name}.astype({name}.dtype.newbyteorder('='))",
+        )
+    if isinstance(value, (np.ndarray, Variable)) and bfloat16 == value.dtype:
+        raise DTypeError(
+            f"{where}: wanted elements that kernels of your own know",
+            f"{value.dtype}",
+            f"{name}.to('float32')" if isinstance(value, Variable) else f"{name}.astype('f4')",
         )
     if not isinstance(value, (np.ndarray, Variable, *NUMBERS)):
         raise ArgumentTypeError(

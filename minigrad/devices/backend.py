@@ -105,15 +105,15 @@ def set_default(device):
 def values(array):
     """Return the elements on the host, for reading inside the engine only."""
     if array.buffer.pool.device == "cpu":
-        return ndarray(array)
+        return array.dtype.numbers(ndarray(array))
     seams.effects.read(array)
-    return device_named(array.device).to_numpy(array)
+    return array.dtype.numbers(device_named(array.device).to_numpy(array))
 
 
 def set_values(array, data):
     """Write an ndarray of the same shape into an Array. The caller handles versions."""
     if array.buffer.pool.device == "cpu":
-        ndarray(array)[...] = data
+        ndarray(array)[...] = array.dtype.cells(data) if array.dtype.is_coded else data
     else:
         device = device_named(array.device)
         device.copy(device.from_numpy(data, array.dtype), array)

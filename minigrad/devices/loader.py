@@ -40,13 +40,19 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "blas": ("sums",),
     "product": ("step", "blas.T"),
     "led_product": ("product.T",),
+    "storage_f2": ("rounding", "storage"),
+    "storage_b2": ("rounding", "storage"),
 }
 # {word: the file that defines it}, for types that the CPU's header does not name: only kernels in
 # which one of these words occurs import the file.
 APART = {
-    word: f"storage_{d.code}"
+    word: file
     for d in DTYPES if d.is_narrow
-    for word in (d.text, d.pointer, f"{d.moved}_at")
+    for word, file in (
+        (d.text, f"storage_{d.code}"),
+        (d.pointer, f"storage_{d.code}"),
+        (f"{d.moved}_at", "storage"),
+    )
 }  # fmt: skip
 REALS = {d.code: d.arithmetic.code for d in DTYPES if d.is_narrow}
 

@@ -60,7 +60,7 @@ class Numpy(HostMemory, OwnPool):
 
     def _values(self, program, inputs, outputs, shape):
         real = program.real or real_of(x.dtype for x in (*inputs, *outputs) if isinstance(x, Array))
-        operands = [ndarray(x) if isinstance(x, Array) else x for x in inputs]
+        operands = [x.dtype.numbers(ndarray(x)) if isinstance(x, Array) else x for x in inputs]
         return values_of(program, operands, shape, real.numpy)
 
     def elementwise(self, program, inputs, outputs):

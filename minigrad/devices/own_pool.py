@@ -48,7 +48,7 @@ class OwnPool(Device):
         return fork(x)
 
     def item(self, x):
-        return self.to_numpy(x).item()
+        return x.dtype.numbers(self.to_numpy(x)).item()
 
     def all_within(self, x, low, high, wanted=None):
         if not x.size:

@@ -177,10 +177,20 @@ class Emitter:
         if dtype.kind == "b":
             return self.value(e, "b")
         if dtype.is_float:
-            text = f"{own}({self.value(e, 'f')})"
-            return text if own == self.real else f"{self.real}({text})"
+            text = self.value(e, "f")
+            if own == self.real:
+                return f"{own}({text})"
+            return self.number(self.cell(text, dtype), dtype)
         text = self.value(e, "i" if self.kind(e) == "b" else None)
         return f"I8({own}({text}))"
+
+    def cell(self, text, dtype):
+        """Return the text of a float of the kernel's type as an element of another float dtype."""
+        return f"{dtype.text}({text})"
+
+    def number(self, text, dtype):
+        """Return the text of an element of another float dtype as a float of the kernel's type."""
+        return f"{self.real}({text})"
 
     def element(self, operand):
         """Return the text of an operand's element in memory."""
@@ -193,6 +203,8 @@ class Emitter:
         assert isinstance(kind, DType)
         if kind.kind == "b":
             return f"{text} != U1(0)"
+        if kind.is_float and kind.text != self.real:
+            return self.number(text, kind)
         wanted = self.real if kind.is_float else "I8"
         return text if kind.text == wanted else f"{wanted}({text})"
 
@@ -203,4 +215,4 @@ class Emitter:
         kind = self.kind(e)
         text = self.value(e, "f" if dtype.is_float else "i" if kind == "b" else None)
         have = self.real if dtype.is_float or kind == "f" else "I8"
-        return text if have == dtype.text else f"{dtype.text}({text})"
+        return text if have == dtype.text else self.cell(text, dtype)

@@ -37,7 +37,7 @@ FUNCTIONS = {  # those that have other names in NumPy, or none
 
 def as_stored(x, dtype):
     """Return computed values as new elements of a dtype."""
-    return np.asarray(x != 0 if dtype.kind == "b" else x.astype(dtype.numpy))
+    return np.asarray(x != 0 if dtype.kind == "b" else dtype.cells(x))
 
 
 def wide(dtype):
@@ -82,7 +82,8 @@ def values_of(program, operands, shape, real):
             done[e] = np.arange(shape[-1])
         elif e.op.startswith("as_"):
             dtype = by_name(e.op[3:])
-            done[e] = as_kind(as_stored(done[e.args[0]], dtype), dtype.kind)
+            cells = as_stored(done[e.args[0]], dtype)
+            done[e] = as_kind(dtype.numbers(cells), dtype.kind)
         else:
             args = [done[a] for a in e.args]
             name = "maximum" if e.op in COMPARISONS else e.op  # their operands have one kind, too

@@ -1,5 +1,6 @@
 """New Variables from data, constants, ranges and random numbers, on the default device."""
 
+import contextlib
 import functools
 import math
 
@@ -16,7 +17,16 @@ from minigrad.arguments import (
     shown,
     whole,
 )
-from minigrad.array.dtypes import SPELLINGS, as_dtype, float16, float32, float64, int64
+from minigrad.array.bits import Bfloats
+from minigrad.array.dtypes import (
+    SPELLINGS,
+    as_dtype,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int64,
+)
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
@@ -91,7 +101,10 @@ def _from_data(data, dtype, device):
     if is_run_number(data):
         return of_run(data, dtype=dtype).array
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
-        data = _by_dlpack(data)
+        data, coded = _by_dlpack(data)
+        if coded:
+            dtype = coded if dtype is None else as_dtype(dtype)
+            return placed(device).from_numpy(coded.numbers(data), dtype)
     found, own, _ = from_data("variable", data)
     dtype = own if dtype is None else as_dtype(dtype)
     if not hasattr(data, "__array__"):  # arrays are converted unchecked, like astype
@@ -133,13 +146,15 @@ def from_numpy(array, requires_grad=False, name=None):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
     refuse_masked("from_numpy", array)
     array = np.asarray(array)  # np.matrix and np.ma reshape in their own ways
-    dtype = as_dtype(array.dtype)
+    return _leaf("from_numpy", _adopted(array, as_dtype(array.dtype)), requires_grad, name)
+
+
+def _adopted(array, dtype):
+    """Returns an Array over an ndarray's memory, or a copy: see `from_numpy`."""
     device = host()
     if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
-        found = device.adopt(array, dtype)
-    else:
-        found = device.from_numpy(array, dtype)
-    return _leaf("from_numpy", found, requires_grad, name)
+        return device.adopt(array, dtype)
+    return device.from_numpy(dtype.numbers(array) if array.dtype == dtype.memory else array, dtype)
 
 
 @teaching
@@ -160,7 +175,8 @@ def from_dlpack(data):
     if _is_cuda(data):
         return Variable(device_named("cuda").adopt_view(data))
     refuse_masked("from_dlpack", data)
-    return from_numpy(_by_dlpack(data))
+    array, coded = _by_dlpack(data)
+    return from_numpy(array) if coded is None else Variable(_adopted(array, coded))
 
 
 def _is_cuda(data):
@@ -170,10 +186,12 @@ def _is_cuda(data):
 
 
 def _by_dlpack(data):
-    """Returns an ndarray over another library's array."""
+    """Returns (ndarray over another library's array, its dtype if NumPy sees only its bits)."""
     try:
-        return np.from_dlpack(data)
+        return np.from_dlpack(data), None
     except (BufferError, RuntimeError) as error:
+        with contextlib.suppress(BufferError, RuntimeError, TypeError):
+            return np.from_dlpack(Bfloats(data)), bfloat16
         raise ArgumentTypeError(
             "DLPack: wanted an array on the CPU, of a dtype that NumPy has, without a graph",
             f"{type(data).__name__}: {error}",

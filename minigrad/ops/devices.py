@@ -18,7 +18,7 @@ from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 from minigrad.seams import seams
 
-NARROW = ("bfloat16", "int8", "int16", "complex64", "complex128")  # absent
+NARROW = ("int8", "int16", "complex64", "complex128")  # absent
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
 ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"
 

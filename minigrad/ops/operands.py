@@ -7,7 +7,16 @@ import numpy as np
 
 from minigrad.arguments import Count, RunTimeNumber, is_run_number, real, short
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY, OF_KIND, as_dtype, bool_, float32, int64, promote
+from minigrad.array.dtypes import (
+    DTYPES,
+    OF_KIND,
+    as_dtype,
+    bool_,
+    float32,
+    int64,
+    of_numpy,
+    promote,
+)
 from minigrad.devices.backend import default_device, device_of
 from minigrad.errors import (
     ArgumentError,
@@ -78,7 +87,8 @@ def from_data(name, data):
     if kind in (list, tuple):
         strong, rank = _decisive(name, data)
     try:
-        found = np.asarray(data)
+        wanted = np.float64 if any(d.is_coded for d in strong) else None  # NumPy may lack them
+        found = np.asarray(data, wanted)
     except MinigradError:
         raise
     except MemoryError:
@@ -87,8 +97,9 @@ def from_data(name, data):
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None
+    own = of_numpy(found.dtype)
     is_too_large = rank == 1 and found.dtype.kind == "f" and not any(d.is_float for d in strong)
-    if found.dtype.kind not in "fiub" or is_too_large:
+    if (found.dtype.kind not in "fiub" and own is None) or is_too_large:
         raise ArgumentTypeError(
             f"{name}: wanted a Variable or numbers, ints among them that int64 holds",
             f"{kind.__name__} {short(data)}",
@@ -132,7 +143,7 @@ def _is_array(data):
 
 def _dtype_of(name, found):
     """Returns the DType of an ndarray; raises if minigrad lacks it."""
-    dtype = BY_NUMPY.get(found.dtype)
+    dtype = of_numpy(found.dtype)
     if dtype is not None:
         return dtype
     if found.dtype.kind not in "fiub":
@@ -140,7 +151,7 @@ def _dtype_of(name, found):
             f"{name}: wanted a Variable or numbers", f"dtype {found.dtype}: {found!r:.60}"
         )
     raise DTypeError(
-        f"{name}: wanted one of {', '.join(map(str, BY_NUMPY.values()))}",
+        f"{name}: wanted one of {', '.join(map(str, DTYPES))}",
         f"{found.dtype}",
         "convert the data first: x.astype('float32')",
     )
@@ -160,7 +171,7 @@ def _decisive(name, data):
                 continue
             if issubclass(kind, np.generic):
                 rank = max(rank, _rank_of_scalar(kind))
-                strong.update([BY_NUMPY[np.dtype(kind)]] if np.dtype(kind) in BY_NUMPY else [])
+                strong.update(filter(None, [of_numpy(np.dtype(kind))]))
                 continue
             if issubclass(kind, (bool, int, float)):
                 rank = max(rank, 0 if kind is bool else 1 if issubclass(kind, int) else 2)
@@ -188,7 +199,7 @@ def _rank_of_scalar(kind):
     It is -1 for a scalar of another kind.
     """
     dtype = np.dtype(kind)
-    if dtype in BY_NUMPY or dtype.kind not in "iuf":
+    if of_numpy(dtype) or dtype.kind not in "iuf":
         return -1
     if dtype.itemsize > 8:
         raise DTypeError("wanted numbers of at most 64 bits", f"{dtype}")
@@ -214,7 +225,7 @@ def check_storable(name, data, dtype):
         and np.vdot(data, data) < 0.5 * dtype.overflow * dtype.limits[1]
     ):
         return  # most data pass this quick test
-    if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
+    if data.size and data.dtype != dtype.memory and dtype.kind in "fi":
         with np.errstate(all="ignore"):
             ends = data.min().item(), data.max().item()
         if dtype.is_float and not all(map(math.isfinite, ends)):
@@ -228,7 +239,7 @@ def of_run(number, near=None, dtype=None):
     """Makes a Variable () of a RunTimeNumber. By default it and `near` decide the dtype."""
     found = OF_KIND["f" if isinstance(number, float) else "i"]
     if isinstance(number, np.generic):
-        found = BY_NUMPY[number.dtype]
+        found = of_numpy(number.dtype)
     elif near is not None and found is float32 and near.dtype.is_float:
         found = near.dtype
     device = default_device() if near is None else device_of(near.array)

@@ -23,7 +23,9 @@ from minigrad.tape.variable import Variable
 
 MOST = 2048  # keys that an operation keeps; one more clears them all
 LARGEST = 2**18  # elements: above, what Python takes is negligible
-NUMBERS = tuple(d.numpy.type for d in DTYPES if d.kind != "b")  # NumPy's, of our dtypes
+NUMBERS = tuple(
+    d.memory.type for d in DTYPES if d.kind != "b" and not d.is_coded
+)  # NumPy's, of our dtypes
 LOST: Any = object()  # stands where a route would: there is none
 PLAIN = {int, bool, type(None), str, DType}  # types of arguments that a key may have
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from minigrad.arguments import flag
 from minigrad.array.array import Array, export
+from minigrad.array.bits import as_bfloats
 from minigrad.devices.backend import device_named, device_of, values
 from minigrad.errors import (
     ArgumentError,
@@ -45,9 +46,17 @@ def numpy(x, writable=False):
 
     Raises:
         DeviceError: the Variable is not on the CPU. x.to("cpu").numpy() copies it.
+        DTypeError: it is bfloat16, which NumPy lacks, and ml_dtypes, which adds it, is not
+            installed. x.to("float32").numpy() has the same numbers.
         InPlaceError: writable=True for a broadcast view, or for a leaf that requires gradients.
     """
-    writable = flag("numpy", "writable", writable)
+    writable, dtype = flag("numpy", "writable", writable), x.dtype.numpy
+    found = _memory(x, writable)
+    return found.view(dtype) if x.dtype.is_coded else found
+
+
+def _memory(x, writable):
+    """Returns NumPy's view of the memory: of bits if NumPy lacks the dtype; see `numpy`."""
     leave_graph(x)
     array, device = x.array, device_named(x.array.device)
     if not device.is_host:
@@ -84,6 +93,9 @@ def as_ndarray(x, dtype=None, copy=None):
             x.describe(),
             "x.detach().numpy() for a view of the values, or the function of minigrad",
         )
+    if x.dtype.is_coded and dtype is not None and copy is not False:  # NumPy may lack its own
+        leave_graph(x)
+        return values(x.array).astype(dtype)
     view = x.numpy()
     if dtype is not None and np.dtype(dtype) != view.dtype:
         if copy is False:
@@ -147,7 +159,8 @@ def dlpack(x, **kwargs):
     if not device.is_host:
         leave_graph(x)
         return device.dlpack(x.array, **kwargs)
-    return x.numpy(writable=True).__dlpack__(**kwargs)
+    capsule = _memory(x, True).__dlpack__(**kwargs)
+    return as_bfloats(capsule) if x.dtype.is_coded else capsule
 
 
 def dlpack_device(x):
@@ -162,6 +175,8 @@ def cuda_array_interface(x):
     export = getattr(device, "cuda_array_interface", None)
     if export is None:
         raise AttributeError(f"there is no CUDA memory on {device.name}")
+    if x.dtype.is_coded:
+        raise AttributeError(f"the array interface has no {x.dtype}; DLPack has: x.__dlpack__()")
     leave_graph(x)
     return export(x.array)
 

@@ -72,7 +72,9 @@ class Formula:
             if not isinstance(x, np.ndarray):
                 return self.constant(float(x) if isinstance(x, float) else int(x))
             return (
-                x if x.dtype == np.bool_ else self.as_kind(x, "f" if x.dtype.kind == "f" else "i")
+                x
+                if x.dtype == np.bool_
+                else self.as_kind(x, "f" if "float" in x.dtype.name else "i")
             )
         if e.op == "column_of":
             return np.arange(self.shape[-1])

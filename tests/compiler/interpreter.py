@@ -56,14 +56,19 @@ def values_of(x):
     """All elements of a Storage, flat."""
     if isinstance(x, Variable):
         x = x.array
-    return ndarray(x).reshape(-1) if isinstance(x, Array) else np.asarray(x).reshape(-1)
+    return (seen(x) if isinstance(x, Array) else np.asarray(x)).reshape(-1)
+
+
+def seen(array):
+    """A short-lived ndarray of an Array's elements, of bfloat16 also."""
+    return ndarray(array).view(array.dtype.numpy)
 
 
 def write_back(memory):
     """Copies memory into the Storages of captured Values and arguments, as a real run leaves it."""
     for value, data in memory.items():
         if value.kind in ("captured", "argument"):
-            ndarray(value.storage).reshape(-1)[...] = data
+            seen(value.storage).reshape(-1)[...] = data
 
 
 def execute(recording, memory, seed=0, counter=0):
@@ -215,7 +220,7 @@ class Step:
         ref = self.instruction.outputs[0]
         drawn = cpu.empty(ref.shape, ref.dtype)
         cpu.random(drawn, a["kind"], self.seed, self.counter + a["counter"], a["low"], a["high"])
-        out[...] = ndarray(drawn)
+        out[...] = seen(drawn)
 
     def _windows(self, x):
         """(kernel row, kernel column, the elements there of each window) over padded images."""

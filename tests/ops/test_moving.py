@@ -7,6 +7,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.array.dtypes import DTYPES
 from tests.ops import numeric
+from tests.ops.cells import shown
 
 RNG = np.random.default_rng(5)
 MASK = np.array([[True, False, True, False], [False] * 4, [True] * 4])
@@ -128,20 +129,21 @@ def keys(a):
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (17,), (2, 0), (0, 3), (3, 5), (2, 3, 4)])
 def test_orders_are_stable_with_nan_last(shape, dtype, device):
     a = np.random.default_rng(0).integers(0, 5, shape).astype(dtype)
-    if dtype.startswith("float") and a.size > 3:
+    if "float" in dtype and a.size > 3:
         flat = a.reshape(-1)
         flat[::4], flat[1], flat[2] = np.nan, -np.inf, np.inf
         flat[3] = -0.0
     x = mg.variable(a, device=device)
     for axis in range(max(1, a.ndim)):
         line = a if a.ndim else a.reshape(1)
+        line = line.astype("f4") if dtype == "bfloat16" else line  # NumPy sorts NaN last
         up = np.argsort(line, axis, kind="stable").reshape(shape)
         down = np.argsort(-keys(line), axis, kind="stable").reshape(shape)
         assert mg.argsort(x, axis).to("cpu").tolist() == up.tolist()
         assert mg.argsort(x, axis, descending=True).to("cpu").tolist() == down.tolist()
         sorted_ = mg.sort(x, axis=axis)
         assert sorted_.dtype is x.dtype
-        np.testing.assert_array_equal(sorted_.to("cpu").numpy(), np.sort(line, axis).reshape(shape))
+        np.testing.assert_array_equal(shown(sorted_), np.sort(line, axis).reshape(shape))
 
 
 @pytest.mark.parametrize("n", [15, 16, 17, 32, 33, 64, 65, 129, 1000])

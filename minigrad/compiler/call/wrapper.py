@@ -16,7 +16,7 @@ import weakref
 from array import array as integers
 from typing import Any
 
-from minigrad.array.array import Array, moves, ndarray, unshare
+from minigrad.array.array import Array, moves, unshare
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import contiguous_strides
 from minigrad.compiler.call.pace import Pace
@@ -80,7 +80,7 @@ class Wrapper:
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": weakly(self._rebind), "EPOCH": [-1],
             "STEP": self.plan.machine_code[0], "unshare": unshare,
-            "copy_buffer": self.device.copy_buffer, "FAILED": failed, "ndarray": ndarray,
+            "copy_buffer": self.device.copy_buffer, "FAILED": failed, "item": self.device.item,
             "together": threads.together, "single_threaded": single_threaded,
             "PACE": Pace(), "clock": time.perf_counter,
             "spend": donation.spend, "moved": donation.moved, "COPIES": binding.copies,
@@ -547,7 +547,7 @@ class Wrapper:
 
     def _number(self, k):
         """Return an expression for result `k` as a Python number."""
-        return f"ndarray(r{k}).item()"
+        return f"item(r{k})"
 
     def _tree(self, tree):
         """Return an expression for the (nested) return value of the step."""

@@ -62,6 +62,7 @@ class _Callback:
 
     def __init__(self, instruction, number, place, owner):
         self.call, self.number = instruction.attributes["call"], number
+        self.dtypes = [r.value.dtype for r in (*instruction.inputs, *instruction.outputs)]
         self.inputs, self.outputs = (
             [_operand(r, place, owner) for r in refs]
             for refs in (instruction.inputs, instruction.outputs)
@@ -71,7 +72,7 @@ class _Callback:
         """Call the Function; return 0, or the number of the check if it raised."""
         inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
         try:
-            self.call.run(inputs, outputs)
+            self.call.run(inputs, outputs, self.dtypes)
         except BaseException as error:  # even Ctrl-C: the step's caller raises it
             self.call.raised = error
             return self.number
@@ -81,7 +82,7 @@ class _Callback:
 def _operand(r, place, owner):
     size = r.dtype.itemsize
     slot, at = place(Address(owner.get(r.value, r.value), r.offset * size))
-    return slot, at, r.shape, tuple(s * size for s in r.strides), r.dtype.numpy.str
+    return slot, at, r.shape, tuple(s * size for s in r.strides), r.dtype.memory.str
 
 
 class _Memory:

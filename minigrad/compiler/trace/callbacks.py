@@ -11,7 +11,6 @@ forward runs eagerly: at the first call, and at the first call with new shapes.
 
 from typing import NamedTuple
 
-from minigrad.array.dtypes import as_dtype
 from minigrad.compiler.program.program import Instruction, whole
 from minigrad.compiler.trace.guards import is_plain, value_key
 from minigrad.compiler.trace.refusals import OtherDevice
@@ -130,13 +129,16 @@ class Callback:
         new.__dict__.update(self.__dict__, contexts=contexts)
         return new
 
-    def run(self, inputs, outputs):
-        """Call the method on copies of `inputs`; write its results to `outputs` (ndarrays)."""
-        given = iter(inputs)  # first its arguments, then the memory that it may see
-        arguments = [_own(next(given)) if x is _INPUT else x for x in self.arguments]
+    def run(self, inputs, outputs, dtypes):
+        """Call the method on copies of `inputs`; write its results to `outputs` (ndarrays).
+
+        dtypes: of the inputs, then of the outputs, whose memory the ndarrays show.
+        """
+        given = zip(inputs, dtypes, strict=False)  # its arguments, then the memory that it may see
+        arguments = [_own(*next(given)) if x is _INPUT else x for x in self.arguments]
         results = self.call(arguments)
-        for array, y in zip(outputs, results, strict=True):
-            array[...] = 0 if y is None else values(y.array)
+        for array, y, dtype in zip(outputs, results, dtypes[len(inputs) :], strict=True):
+            array[...] = 0 if y is None else dtype.cells(values(y.array))
 
     def call(self, arguments):
         """Run the method; return a Variable, or None for zeros, per output."""
@@ -146,9 +148,9 @@ class Callback:
 _INPUT = object()
 
 
-def _own(array):
+def _own(array, dtype):
     """Copy the program's memory into a Variable, because a Function may keep what it gets."""
-    return Variable(cpu.from_numpy(array, as_dtype(array.dtype.name)))
+    return Variable(cpu.from_numpy(dtype.numbers(array), dtype))
 
 
 class ForwardCall(Callback):

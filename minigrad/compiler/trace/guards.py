@@ -29,7 +29,7 @@ from minigrad.tape.variable import Variable
 SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # equal values are one object
 EQUAL = (int, Count, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
-SIGNED = tuple(d.numpy.type for d in DTYPES if d.numpy.kind in "fi")
+SIGNED = tuple(d.memory.type for d in DTYPES if d.memory.kind in "fi")
 NUMBERS = (int, float, *SIGNED)  # a run may read them
 SEEN = (*NUMBERS, bool)  # outside values that are guarded
 DEEPEST = 50  # levels of nested arguments

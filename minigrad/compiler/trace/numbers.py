@@ -59,7 +59,7 @@ class NumberRow:
         found = self.cells.get(dtype)
         if found is None:
             # adopted memory counts as NumPy's, which may be written at any time: graphs keep copies
-            array, cell = cpu.adopt(np.zeros((), dtype.numpy), dtype), getattr(ctypes, dtype.c)
+            array, cell = cpu.adopt(np.zeros((), dtype.memory), dtype), getattr(ctypes, dtype.c)
             found = self.cells[dtype] = array, cell.from_address(array.address)
         return found
 

@@ -62,7 +62,8 @@ class Cpu(HostMemory, Programs, StructuralKernels):
         seams.effects.read(x)
         segment = x.buffer.segment
         start = x.address - segment.address
-        return np.ndarray((), x.dtype.numpy, segment.owner, start).item()
+        found = np.ndarray((), x.dtype.memory, segment.owner, start)
+        return (x.dtype.numbers(found) if x.dtype.is_coded else found).item()
 
 
 cpu = Cpu()

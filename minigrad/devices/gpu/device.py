@@ -35,7 +35,7 @@ class Gpu(OwnPool, GpuPrograms, Matmul, Convolution, StructuralKernels, Updates)
         """Return a new Array with a copy of an ndarray."""
         out = self.empty(data.shape, dtype)
         if data.size:
-            whole = np.ascontiguousarray(data.astype(dtype.numpy, copy=False))
+            whole = np.ascontiguousarray(dtype.cells(data))
             self.upload(whole.reshape(-1).view(np.uint8), out.buffer)
         return out
 
@@ -45,10 +45,10 @@ class Gpu(OwnPool, GpuPrograms, Matmul, Convolution, StructuralKernels, Updates)
         step = x.dtype.itemsize
         first, last = (address - x.buffer.address for address in x.bytes_shown())
         if first == last:
-            return np.empty(x.shape, x.dtype.numpy)
+            return np.empty(x.shape, x.dtype.memory)
         data = self.download(x.buffer, first, last - first)
         strides = tuple(s * step for s in x.strides)
-        return np.ndarray(x.shape, x.dtype.numpy, data, x.offset * step - first, strides)
+        return np.ndarray(x.shape, x.dtype.memory, data, x.offset * step - first, strides)
 
     def dlpack(self, x, **kwargs):
         """Return a DLPack capsule of an Array's memory; raise if other libraries cannot read it."""

@@ -201,6 +201,20 @@ class GpuEmitter(Emitter):
             return text
         return f"({text} if {self.condition} else {zero(operand.kind)})"
 
+    def cell(self, text, dtype):
+        if not dtype.is_coded:
+            return super().cell(text, dtype)
+        self.includes.add("rounding")
+        return f"{dtype.text}({dtype.code}_of_{self.real.lower()}({text}))"
+
+    def number(self, text, dtype):
+        if not dtype.is_coded:
+            return super().number(text, dtype)
+        self.includes.add("rounding")
+        wide = dtype.arithmetic
+        text = f"{wide.code}_of_{dtype.code}({text})"
+        return text if wide.text == self.real else f"{self.real}({text})"
+
     def _code(self, e):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":
             self.includes.add(f"gpu_rounding.{self.real.lower()}")

@@ -18,6 +18,7 @@ from minigrad.devices.gpu.compiler import (
 )
 
 F2, F4, F8 = np.float16, np.float32, np.float64
+B2 = np.uint16  # the bits of a bfloat16: see rounding.py
 I2, I4, I8, U1, U4, U8 = np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64
 
 # Marks a device function, which kernels may call. Inlined, so that tuples stay in registers.

@@ -1,24 +1,15 @@
-"""float16 in memory, float32 in registers: a pointer that converts at each load and store.
+"""float16 in memory, float32 in registers; see storage.py.
 
-Numba's CPU has no float16. A kernel therefore sees float32: `p[i]` of an `f2_at` pointer widens two
-bytes, `p[i] = x` rounds to the nearest, to even between two. Both are one instruction where the
-processor has it (F16C of x86-64, all of ARM's 64 bits); LLVM would elsewhere call a function that
-nobody links. There, integers do the same to the last bit.
+Each conversion is one instruction where the processor has it (F16C of x86-64, all of ARM's 64
+bits); LLVM would elsewhere call a function that nobody links. There, integers do the same to the
+last bit.
 """
 
 # pyright: reportUndefinedVariable=false
 
-import operator
-
-from numba.core.datamodel import PrimitiveModel
-from numba.core.imputils import lower_builtin
 from numba.core.registry import cpu_target
-from numba.extending import register_model
 
-I2 = np.int16
-i2_at = pointer_to(types.int16)
-
-_WORD, _HALF, _FLOAT = ir.IntType(16), ir.HalfType(), ir.FloatType()
+_HALF, _FLOAT = ir.HalfType(), ir.FloatType()
 
 
 def _has_instructions():
@@ -57,24 +48,13 @@ def _narrowed(x):
     return U4(sign | found)
 
 
-def _odd(x):
-    """Return a float64 as float32, its last bit 1 if it is inexact: then a half rounds once."""
-    near = F4(x)
-    if F8(near) == x or x != x:
-        return near
-    word = near.view(I4)
-    if abs(F8(near)) > abs(x):
-        word -= I4(1)
-    return I4(word | I4(1)).view(F4)
-
-
 if _has_instructions():
 
     def _load(context, builder, word):
         return builder.fpext(builder.bitcast(word, _HALF), _FLOAT)
 
     def _store(context, builder, value):
-        return builder.bitcast(builder.fptrunc(value, _HALF), _WORD)
+        return builder.bitcast(builder.fptrunc(value, _HALF), WORD)
 
 else:
 
@@ -85,59 +65,14 @@ else:
 
     def _store(context, builder, value):
         signature = types.uint32(types.float32)
-        return builder.trunc(
-            context.compile_internal(builder, _narrowed, signature, [value]), _WORD
-        )
+        return builder.trunc(context.compile_internal(builder, _narrowed, signature, [value]), WORD)
 
 
-class Halves(types.CPointer):
-    """A pointer to halves, whose elements are float32 to a kernel."""
+class Half(Narrow):
+    """A pointer to float16."""
 
-    def __init__(self):
-        self.dtype, self.addrspace = types.float32, None
-        types.Type.__init__(self, "float16*")
+    load, store = staticmethod(_load), staticmethod(_store)
 
 
-@register_model(Halves)
-class _Model(PrimitiveModel):
-    def __init__(self, manager, fe_type):
-        super().__init__(manager, fe_type, _WORD.as_pointer())
-
-
-@lower_builtin(operator.getitem, Halves, types.Integer)
-def _getitem(context, builder, signature, arguments):
-    pointer, index = arguments
-    return _load(context, builder, builder.load(builder.gep(pointer, [index])))
-
-
-@lower_builtin(operator.setitem, Halves, types.Integer, types.float32)
-def _setitem(context, builder, signature, arguments):
-    pointer, index, value = arguments
-    builder.store(_store(context, builder, value), builder.gep(pointer, [index]))
-    return context.get_dummy_value()
-
-
-@intrinsic
-def f2_at(typing, address):
-    """Return the pointer at an address."""
-
-    def code(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], _WORD.as_pointer())
-
-    return Halves()(types.int64), code
-
-
-@intrinsic
-def F2(typing, x):
-    """Return a number rounded to a half, as float32."""
-
-    def code(context, builder, signature, arguments):
-        (value,), (kind,) = arguments, signature.args
-        if kind == types.float64:
-            signature = types.float32(kind)
-            value = context.compile_internal(builder, _odd, signature, arguments)
-        else:
-            value = context.cast(builder, value, kind, types.float32)
-        return _load(context, builder, _store(context, builder, value))
-
-    return types.float32(types.unliteral(x)), code
+f2_at = narrow_at(Half)
+F2 = rounded_by(Half, to_odd)

@@ -1,5 +1,6 @@
 """Arrays of any layout on a device, and arrays to be given such layouts."""
 
+import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
@@ -22,10 +23,20 @@ def on(device, x):
     return whole.view(x.shape, tuple(s // step for s in x.strides), start // step)
 
 
+def off(device, x):
+    """The elements of an Array; those of bfloat16 as `plain` gives them."""
+    return x.dtype.numbers(device.to_numpy(x))
+
+
+def plain(x):
+    """An ndarray, as float32 if it is of bfloat16, for which NumPy has few functions."""
+    return x.astype(np.float32) if x.dtype == ml_dtypes.bfloat16 else x
+
+
 def numbers(rng, shape, dtype):
     """Random elements: floats around 0, small ints, bools."""
     dtype = np.dtype(dtype)
-    if dtype.kind == "f":
+    if "float" in dtype.name:
         return rng.normal(size=shape).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)

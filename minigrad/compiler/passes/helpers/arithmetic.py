@@ -129,7 +129,7 @@ def stored(x, dtype):
         if dtype.kind == "b":
             return bool(x != 0)
         if dtype.is_float:
-            return float(dtype.numpy.type(x))
+            return dtype.numbers(dtype.cells(np.asarray(x))).item()
         if kind_of(x) == "f":
             low, high = dtype.limits
             if not low < x < high:

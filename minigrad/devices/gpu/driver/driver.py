@@ -190,7 +190,7 @@ class Driver:
             buffer = self.core.Buffer.from_handle(address, nbytes, owner=owner)
             kind = self.core.utils.StridedMemoryView
             layout = tuple(array.shape), tuple(array.strides)
-            return kind.from_buffer(buffer, *layout, dtype=array.dtype.numpy)
+            return kind.from_buffer(buffer, *layout, dtype=array.dtype.memory)
 
     def view_of(self, data):
         """Return cuda.core's view of another library's array; our stream waits for its stream."""

@@ -16,7 +16,8 @@ import weakref
 from typing import Any
 
 from minigrad.array.array import Array
-from minigrad.array.dtypes import BY_NUMPY
+from minigrad.array.bits import as_bfloats
+from minigrad.array.dtypes import of_numpy
 from minigrad.array.layout import is_contiguous, size_of
 from minigrad.devices.gpu.driver.driver import LEGACY_STREAM
 from minigrad.devices.gpu.table import GpuTable
@@ -83,7 +84,7 @@ class Exchange(GpuTable):
         return {
             "version": 3,
             "shape": tuple(array.shape),
-            "typestr": array.dtype.numpy.str,
+            "typestr": array.dtype.memory.str,
             "strides": tuple(s * step for s in array.strides),
             "data": (array.address if array.size else 0, False),
             "stream": int(self.driver.stream.handle),
@@ -105,7 +106,8 @@ class Exchange(GpuTable):
         if stream != NO_WAITING:
             self.driver.let_wait(stream)
         view = self.driver.view(Lent(self.driver, array, stream), array)
-        return view.__dlpack__(stream=NO_WAITING, **options)
+        capsule = view.__dlpack__(stream=NO_WAITING, **options)
+        return as_bfloats(capsule) if array.dtype.is_coded else capsule
 
     def adopt_view(self, data):
         """Return an Array that shares the memory of an object with either protocol.
@@ -127,7 +129,7 @@ class Exchange(GpuTable):
             found = view.dtype
         except (NotImplementedError, TypeError) as error:  # bfloat16, and what NumPy lacks
             raise DTypeError(wanted, f"{kind}: {error}") from None
-        dtype = BY_NUMPY.get(found)
+        dtype = of_numpy(found)
         if dtype is None:
             raise DTypeError(wanted, f"{found} of {kind}")
         shape = tuple(view.shape)

@@ -31,6 +31,7 @@ MAKERS |= {
     "generated/aliases.md": "tests.autograd.aliases",
     "generated/autocast.md": "tests.ops.autocast_page",
     "generated/attacks.md": "tests.grader.attacks",
+    "generated/numba_errors.md": "tests.grader.numba_card",
     "generated/cubins.md": "tests.devices.gpu.cubins",
     "generated/special_values.md": "tests.ops.special",
     "compile.md": "tests.compiler.compile_page",

@@ -19,6 +19,12 @@ VERBS = {
     "matmul": "{0} @ {1}",
 }
 
+OPCODES = {
+    "IMPORT_NAME": "an import",
+    "LOAD_BUILD_CLASS": "a class",
+    "STORE_GLOBAL": "an assignment to a global name",
+}
+
 
 def in_words(numba_type: str) -> str:
     """Return a Numba type in plain words."""
@@ -58,6 +64,17 @@ def _unify(match: re.Match) -> str:
     return f"{name} would be {first} on one path and {second} on another"
 
 
+def _returns(match: re.Match) -> str:
+    return (
+        f"it returns {' in one place and '.join(map(in_words, arguments_of(match[1])))} in another"
+    )
+
+
+def _opcode(match: re.Match) -> str:
+    kind = OPCODES.get(match[1], f"what Python calls {match[1]}")
+    return f"Numba does not compile {kind} inside a function"
+
+
 def _fixed(text: str) -> Callable[[re.Match], str]:
     return lambda match: text.format(*match.groups())
 
@@ -65,6 +82,42 @@ def _fixed(text: str) -> Callable[[re.Match], str]:
 ONE_TYPE = "In compiled code a name has one type. Start it with a value of the type it ends with."
 ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (r"Cannot unify (.{1,200}?) and (.{1,200}?) for '([^']{1,200})'", _unify, ONE_TYPE),
+    (
+        r"Can't unify return type from the following types: ([^\n]{1,300})",
+        _returns,
+        "All returns give the same type: an array without elements, say, where there is nothing.",
+    ),
+    (
+        r"Cannot infer the type of variable '(\w+)[^']*'.{0,40}?, have imprecise type: (\w+)",
+        _fixed("nothing says what the {1} called {0} will hold"),
+        "Fill an array of known type and length, or let the list begin with its first value.",
+    ),
+    (
+        r"The use of a (?:reflected )?(\w+)\(.{1,200}?, assigned to variable '(\w+)' in globals",
+        _fixed("the {0} {1} is a global, and compiled code takes globals for constants"),
+        "Pass it as an argument, or make it a tuple, which nobody can change.",
+    ),
+    (
+        r"non-precise type array\(pyobject",
+        _fixed("an argument is an array of Python objects, not of numbers"),
+        "Give it a dtype: np.array(rows, dtype=float). Are its rows of different lengths?",
+    ),
+    (
+        r"Cannot modify readonly array",
+        _fixed("this writes to an array that compiled code may only read"),
+        "A global array is a constant there, and np.broadcast_to gives no memory of its own: pass "
+        "an array, or make a copy.",
+    ),
+    (
+        r"Exception matching is limited to",
+        _fixed("compiled code cannot tell one kind of error from another in except"),
+        "Ask before instead, such as whether a divisor is 0. (`except Exception:` is known.)",
+    ),
+    (
+        r"Use of unsupported opcode \((\w+)\)",
+        _opcode,
+        "Keep it outside of the compiled function.",
+    ),
     (
         r"Unknown attribute '(\w+)' of type (.+)",
         lambda match: f"{in_words(match[2])} has nothing called {match[1]} in compiled code",

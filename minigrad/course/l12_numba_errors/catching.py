@@ -1,0 +1,78 @@
+"""An except that names a kind of error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l12_numba_errors import lesson
+from minigrad.course.l12_numba_errors.common import is_compiled, numbers
+from minigrad.grader.tester import Tester
+
+ratios = lesson.exercise(
+    "ratios",
+    difficulty=2,
+    minutes=7,
+    returns="an array of quotients",
+    hints=(
+        "The message says what except may name in compiled code. Do you need an except here?",
+        "When does this division raise? Ask that before you divide.",
+        "if b[i] == 0.0: out[i] = 0.0, else: out[i] = a[i] / b[i]. No try is left.",
+    ),
+)
+
+
+@ratios.mistake("positive", "Which b make the division impossible: all that are not positive?")
+def if_positive(a, b):  # noqa: D103
+    return np.array([p / q if q > 0 else 0.0 for p, q in zip(a, b, strict=True)])
+
+
+@ratios.mistake("shifted", "A small number in the divisor changes all quotients a little.")
+def with_epsilon(a, b):  # noqa: D103
+    return a / (b + 1e-8)
+
+
+@ratios.mistake("infinite", "x / 0 is inf in NumPy. The docstring wants another value.")
+def as_numpy(a, b):  # noqa: D103
+    return np.array([p / q if q != 0 else np.inf * p for p, q in zip(a, b, strict=True)])
+
+
+@ratios.mistake("numerator", "Where b is 0, the result is 0, whatever a is.")
+def keeps_numerator(a, b):  # noqa: D103
+    return np.array([p / q if q != 0 else p for p, q in zip(a, b, strict=True)])
+
+
+@ratios.mistake(
+    "tiny", "Only a divisor of exactly 0 counts as 0. Small ones are numbers like others."
+)
+def if_large(a, b):  # noqa: D103
+    return np.array([p / q if abs(q) > 1e-6 else 0.0 for p, q in zip(a, b, strict=True)])
+
+
+def ask(t: Tester, a: np.ndarray, b: np.ndarray) -> None:
+    """Fail unless the quotients are right, with 0 where b is 0."""
+    zero = b == 0
+    right = np.where(zero, 0.0, a / np.where(zero, 1.0, b))
+    t.compare(right, a, b, attempt="Take the first wrong element: what is b there?")
+
+
+@ratios.check(points=1, only_with=("any_divisor",))
+def few(t: Tester) -> None:
+    """It compiles, and divides where it can."""
+    for n in (3, 4):
+        a, b = numbers(t, n, low=1, high=5), numbers(t, n, low=1, high=5)
+        b[int(t.fixed.integers(n))] = 0.0
+        ask(t, a, b)
+
+
+@ratios.check(points=2)
+def any_divisor(t: Tester) -> None:
+    """Only a divisor of 0 gives 0: negative, tiny and infinite ones do not."""
+    for n in (1, 6, 8):
+        a, b = numbers(t, n), numbers(t, n, low=-5, high=-1)
+        b[::3] = 0.0
+        ask(t, a, b)
+    for sign in (1.0, -1.0):
+        b = np.array([1e-9, -1e-12, 0.0, -0.0, np.inf, 2.0])
+        ask(t, sign * numbers(t, 6, low=1, high=4), b)
+    ask(t, np.zeros(0), np.zeros(0))
+    is_compiled(t)

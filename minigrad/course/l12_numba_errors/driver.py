@@ -1,0 +1,64 @@
+"""What the checks of lesson 12 do in the learner's process: compile, count, watch a loop."""
+
+import warnings
+
+import numpy as np
+from numba.core import event
+
+from minigrad.errors import MinigradError
+from minigrad.simt.watch.loops import run_rounds
+
+
+def state(mine, name):
+    """Return how a function runs: "compiled", as Python "objects", or "plain" (no Numba)."""
+    signatures = getattr(getattr(mine, name), "nopython_signatures", None)
+    return "plain" if signatures is None else "compiled" if signatures else "objects"
+
+
+def series(mine, name, x, numbers):
+    """Call a function with one number after the other; return its results and what was compiled.
+
+    "later" is how many functions were compiled after the first call; "compiles" whether the
+    function, or one that it calls by name, is a compiled one.
+    """
+    function, results, later = getattr(mine, name), [], 0
+    for k, number in enumerate(numbers):
+        with event.install_recorder("numba:compile") as recorder:
+            results.append(function(x, number))
+        if k > 0:
+            later += sum(one.is_start for _, one in recorder.buffer)
+    plain = getattr(function, "py_func", function)
+    called = [getattr(mine, one, None) for one in plain.__code__.co_names]
+    is_compiled = any(getattr(one, "nopython_signatures", ()) for one in (function, *called))
+    return {"results": results, "later": later, "compiles": is_compiled}
+
+
+def watched(mine, name, arguments):
+    """Run a function with loops over prange, watched; return the race, or what came out."""
+    function = getattr(mine, name)
+    try:
+        result, after, rounds = run_rounds(function, *arguments)
+    except MinigradError as error:
+        return {
+            "raised": type(error).__name__,
+            "element": str(error.got or ""),
+            "rounds": [error.other_thread[0], error.thread[0]],
+            "lines": [error.other_line, int(str(error.where).partition("  ")[0].split(":")[-1])],
+            "text": str(error.where).partition("  ")[2],
+        }
+    return {"result": result, "after": after, "rounds": rounds}
+
+
+def in_threads(mine, name, arguments):
+    """Call a compiled function; return its result, its arguments afterwards, and its options."""
+    function = getattr(mine, name)
+    given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
+    with warnings.catch_warnings(action="ignore"):  # Numba misses shared memory behind the walls
+        result = function(*given)
+    options = getattr(function, "targetoptions", None)
+    return {
+        "result": result,
+        "after": given,
+        "parallel": isinstance(options, dict) and bool(options.get("parallel")),
+        "state": state(mine, name),
+    }

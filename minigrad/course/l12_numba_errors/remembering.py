@@ -1,0 +1,79 @@
+"""A global that compiled code has read long ago."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l12_numba_errors import lesson
+from minigrad.course.l12_numba_errors.common import numbers
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+leaky = lesson.exercise(
+    "leaky",
+    difficulty=3,
+    minutes=12,
+    returns="an array with the leaky ReLU of each element",
+    hints=(
+        "When is a function compiled? Of what it uses, what is fixed then, and what may differ "
+        "from call to call?",
+        "A global, and a variable of the function around it, are compiled in. Arguments are not: "
+        "only their types are.",
+        "Below @njit, a function (x, slope, out) with the loop: out[i] = x[i] if x[i] > 0.0 else "
+        "slope * x[i]. leaky makes out, calls it, and returns out.",
+    ),
+)
+SLOPES = (0.01, 0.08, 0.15, 0.25, 0.4, 0.55, 0.7, 0.85)  # a check draws from these
+STALE = "This is the result for the slope of an earlier call. Where does compiled code keep it?"
+
+
+def expected(x: np.ndarray, slope: float) -> np.ndarray:
+    """Return the leaky ReLU."""
+    return np.where(x > 0, x, slope * x)
+
+
+def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
+    """Call leaky with one slope after the other; fail unless each result is right."""
+    x = numbers(t, n)
+    x[:2] = -1.5, 0.0
+    calls = ", then ".join(f"leaky(x, {slope})" for slope in slopes[:4])
+    dots = ", …" if len(slopes) > 4 else ""
+    seen = t.drive("series", "leaky", x, slopes, given=f"x = {show(x)}; {calls}{dots}")
+    results = t.pair(seen["results"], len(slopes), "the results")
+    for k, (got, slope) in enumerate(zip(results, slopes, strict=True)):
+        mistakes = [Mistake("stale", expected(x, one), STALE) for one in SLOPES]
+        mistakes += [
+            Mistake("relu", np.maximum(x, 0), "And the negative elements?"),
+            Mistake("linear", slope * x, "Which elements are scaled, and which stay?"),
+        ]
+        attempt = "Which elements are scaled, and by what?"
+        t.close(got, expected(x, slope), attempt=attempt, mistakes=mistakes, what=f"call {k + 1}")
+    return seen
+
+
+def slopes_for(t: Tester, n: int) -> list[float]:
+    """Return different slopes."""
+    return [float(one) for one in t.random.permutation(SLOPES)[:n]]
+
+
+@leaky.check(points=3)
+def each_slope(t: Tester) -> None:
+    """Each call uses its own slope, whatever was called before."""
+    first, second = slopes_for(t, 2)
+    ask(t, [first])
+    ask(t, [second, first, second])
+    ask(t, [*slopes_for(t, 5), 0.0, 1.0, 2.5, -0.5], n=9)
+
+
+@leaky.check(points=3, only_with=("each_slope",))
+def compiled_once(t: Tester) -> None:
+    """Compiled code does the work, and another slope compiles nothing."""
+    seen = ask(t, slopes_for(t, 8))
+    if seen["later"] != 0:
+        attempt = "What is compiled in again? What could come as an argument instead?"
+        got = f"{show(seen['later'])} compilations for 7 more slopes"
+        t.fail("recompiled", "nothing compiled after the first call", got, attempt)
+    if seen["compiles"] is not True:
+        attempt = "The loop runs in a function below @njit, in this one or in one that it calls."
+        expected = "leaky, or a function that it calls, compiled by Numba"
+        t.fail("not_compiled", expected, "plain Python and NumPy alone", attempt)

@@ -1,0 +1,123 @@
+"""Wrong solutions of lesson 12 that people really write."""
+
+from pathlib import Path
+
+from minigrad.course.mutants import Mutant
+
+SOLUTION = (Path(__file__).parents[2] / "solutions" / "12_numba_errors.py").read_text(
+    encoding="utf-8"
+)
+
+
+def mutant(name: str, key: str, *changes: tuple[str, str], of: str = "") -> Mutant:
+    """Return the mutant of these changes in a function (or in `of`, which it calls)."""
+    lines = SOLUTION.splitlines(keepends=True)
+    first = next(k for k, line in enumerate(lines) if line.startswith(f"def {of or name}("))
+    last = next((k for k in range(first + 1, len(lines)) if lines[k][0] not in " \n"), len(lines))
+    while lines[first - 1].startswith(("@", "###")):
+        first -= 1
+    text = "".join(line for line in lines[first:last] if not line.strip().startswith("#"))
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return Mutant(name, key, text)
+
+
+SUM, MEDIAN, CENTER, GELU = "sum_rows", "median_sorted", "center_rows", "gelu"
+MEAN, RATIOS, LEAKY, INK = "moving_mean", "ratios", "leaky", "ink_of_digits"
+NJIT, PARALLEL = "@njit\n", "@njit(parallel=True)\n"
+BODY = "    out = np.empty_like(x)\n    fill_leaky(x, slope, out)\n    return out\n"
+CLOSURE = """
+def leaky(x, slope):
+    @njit
+    def fill(x, out):
+        for i in range(len(x)):
+            out[i] = x[i] if x[i] > 0.0 else slope * x[i]
+
+    out = np.empty_like(x)
+    fill(x, out)
+    return out
+"""
+RECOMPILE = "    fill_leaky.recompile()\n"
+GLOBAL = """
+SLOPE = 0.01
+
+
+@njit
+def fill_leaky(x, slope, out):
+    for i in range(len(x)):
+        out[i] = x[i] if x[i] > 0.0 else SLOPE * x[i]
+
+
+def leaky(x, slope):
+    global SLOPE
+    SLOPE = slope
+    out = np.empty_like(x)
+    fill_leaky(x, slope, out)
+    return out
+"""
+AFTER = "    for k in range(len(x)):\n        ink[label[k]] += of_image[k]\n"
+RACE = "        total += own  # I\n"
+RACING = RACE + "        ink[label[i]] += own\n"
+
+MUTANTS = [
+    # the stubs' own lines
+    mutant(SUM, "numba", ("np.zeros(x.shape[1])", "0.0")),
+    mutant(SUM, "numba", ("np.zeros(x.shape[1])", "None")),
+    mutant(SUM, "not_compiled", (NJIT, "")),
+    mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(1)")),
+    mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(x.shape)")),
+    mutant(SUM, "numba", ("np.zeros(x.shape[1])", "np.zeros(x.shape[1], np.float32)")),
+    mutant(MEDIAN, "numba", ("n // 2", "n / 2.0")),
+    mutant(MEDIAN, "not_compiled", (NJIT, "")),
+    mutant(MEDIAN, "value", ("n // 2", "n // 2 - 1")),
+    mutant(CENTER, "not_compiled", (NJIT, "")),
+    mutant(CENTER, "changed_input", ("np.empty_like(x)", "x")),
+    mutant(GELU, "numba", (NJIT, ""), of="normal_share"),
+    mutant(GELU, "not_compiled", (NJIT, "")),
+    mutant(MEAN, "numba", ("np.empty(0)", "0")),
+    mutant(MEAN, "numba", ("np.empty(0)", "[]")),
+    mutant(MEAN, "not_compiled", (NJIT, "")),
+    mutant(RATIOS, "not_compiled", (NJIT, "")),
+    mutant(RATIOS, "raised", ("if b[i] == 0.0", "if a[i] == 0.0")),
+    mutant(RATIOS, "changed_input", ("np.empty_like(a)", "a")),
+    mutant(LEAKY, "recompiled", (BODY, CLOSURE.partition("slope):\n")[2])),
+    mutant(
+        LEAKY,
+        "recompiled",
+        ("    fill_leaky(x", RECOMPILE + "    fill_leaky(x"),
+    ),
+    mutant(LEAKY, "not_compiled", (BODY, "    return np.where(x > 0.0, x, slope * x)\n")),
+    mutant(LEAKY, "relu", (BODY, "    return np.maximum(x, 0.0)\n")),
+    mutant(LEAKY, "linear", (BODY, "    return slope * x\n")),
+    mutant(INK, "race", (AFTER, ""), (RACE, RACING)),
+    mutant(
+        INK,
+        "race",
+        ("range(len(x)):\n        ink[label[k]]", "prange(len(x)):\n        ink[label[k]]"),
+    ),
+    mutant(INK, "serial", ("prange(len(x))", "range(len(x))")),
+    mutant(INK, "not_parallel", (PARALLEL, NJIT)),
+    mutant(INK, "kept", ("        ink[d] = 0.0", "        ink[d] += 0.0")),
+    mutant(INK, "last", ("+= of_image[k]", "= of_image[k]")),
+    mutant(INK, "counted", ("+= of_image[k]", "+= 1.0")),
+    mutant(INK, "value", ("        total += own  # I\n", "")),
+    mutant(  # the race moves into an array of the function's own
+        INK,
+        "race",
+        ("    total = 0.0", "    sums = np.zeros(10)\n    total = 0.0"),
+        (RACE, RACE + "        sums[label[i]] += own\n"),
+        (AFTER, "    for d in range(10):\n        ink[d] = sums[d]\n"),
+    ),
+    mutant(  # a read before, a write after: the same race in more words
+        INK,
+        "race",
+        (AFTER, ""),
+        (RACE, RACE + "        so_far = ink[label[i]]\n        ink[label[i]] = so_far + own\n"),
+    ),
+    Mutant(INK, "not_it", 'BUG = {"race": "I", "reduction": "J", "private": "G"}\n'),
+    Mutant(INK, "not_it", 'BUG = {"race": "G", "reduction": "I", "private": "E"}\n'),
+    Mutant(INK, "same_text", 'BUG = {"race": "J", "reduction": "J", "private": "J"}\n'),
+    Mutant(INK, "form", 'BUG = "J"\n'),
+    Mutant(LEAKY, "stale", GLOBAL),
+]

@@ -11,7 +11,7 @@ from typing import Any
 
 BACKWARD = (
     "gradient_plan", "unbroadcast", "find_cycle", "topological_order", "accumulate", "check_saved",
-    "row_kernel",
+    "kernel",
 )  # fmt: skip
 
 
@@ -84,7 +84,8 @@ class Seams(threading.local):
         topological_order(roots) -> nodes, consumers before producers.
         accumulate(arrived, key, gradient): adds a gradient to arrived[key].
         check_saved(node): raises if a saved value was written to.
-        row_kernel(name of an operation along rows, operands) -> its output Array, or None.
+        kernel(name of an operation, operands, out=None) -> its output Array, or None; asked for
+            elementwise operations, operations along rows and products of matrices.
         in_backward: whether any of these is replaced; backward passes are then of first order only.
 
     Copy-on-write:
@@ -130,7 +131,7 @@ class Seams(threading.local):
     topological_order: Any = None
     accumulate: Any = None
     check_saved: Any = None
-    row_kernel: Any = None
+    kernel: Any = None
     in_backward = False
     storage: Any = None
     pool: Any = None

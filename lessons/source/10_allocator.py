@@ -8,7 +8,7 @@
 # lesson 13, CUDA kernels, or lesson 14, a compiler.
 #
 # Your code goes into `exercises/10_allocator.py`. This lesson measures counts and bytes, not
-# seconds. (Lessons 11 and 12 are not written yet.)
+# seconds.
 
 # %% tags=["live"]
 from minigrad.course import watch
@@ -665,8 +665,8 @@ check("10.hand_step")
 # - The last owner frees. Poison shows who reads what is no longer theirs.
 # - Who knows the whole program needs no pool: lifetimes become places in one arena.
 #
-# **Next:** lessons 11 and 12, about kernels for the CPU, are planned. Go on with lesson 13, CUDA
-# kernels, or with lesson 14, a compiler for whole training steps.
+# **Next:** lesson 11: what a loop waits for, on the CPU. Or go on with lesson 13, CUDA
+# kernels, or with lesson 14, a compiler for whole training steps, which donates memory as well.
 
 # %%
 from minigrad.course.predictions import summary

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 
 from minigrad.course.seam_graph import FindCycle, TopologicalOrder
-from minigrad.course.seam_kernels import row_kernels
+from minigrad.course.seam_kernels import kernels
 from minigrad.course.seam_memory import LearnersPool, PlanReuse
 from minigrad.course.seam_parts import (
     Accumulate,
@@ -108,7 +108,7 @@ SEAMS: dict[str, tuple[str, Callable]] = {
     "plan_reuse": ("plan_reuse", _function(PlanReuse)),
     "update": ("update", _update),
     "clip_grad_norm_": ("clip_grad_norm_", _function(ClipGradNorm)),
-    "kernels": ("row_kernel", row_kernels),
+    "kernels": ("kernel", kernels),
 }
 
 # Seams below the fast paths; while others are open, steps run as they are and are not compiled.
@@ -118,9 +118,9 @@ BELOW = {"pool", "plan_reuse"}
 class use(Block):
     """Runs the engine with a learner's functions for some of its parts, in this thread.
 
-    It works in eager mode, on the CPU (kernels: on simt and cuda), to first order; blocks nest.
-    With pool and plan_reuse alone, steps are compiled as well. The parts, and how each function is
-    called:
+    It works in eager mode, on the CPU (kernels: on simt and cuda, too), to first order. Blocks
+    nest. With pool and plan_reuse alone, steps are compiled as well. The parts, and how each
+    function is called:
 
     - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations that are called
       inside the block. Arguments after dy are matched by the names of the op's inputs, or `y` for
@@ -142,7 +142,10 @@ class use(Block):
       replaces only these algorithms.
     - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; scales them in place.
     - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
-      devices "simt" and "cuda" with a block of 128 threads per row; `launches` counts it.
+      devices "simt" and "cuda" with a block of 128 threads per row; `launches` counts it. Or f is
+      compiled by Numba (@njit): then it runs on the CPU, with rows of float32 or float64. So do
+      {'sigmoid': f}, f(x, out) of (n,), and {'matmul': f}, f(a, b, c) of two axes and any strides.
+      A tuple (f, g) has one kernel for GPUs, one for the CPU.
 
     Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.
 
@@ -172,7 +175,7 @@ class use(Block):
             field, adapt = SEAMS[name]
             self._parts[field] = adapt(name, part)
         self._watches = not self._parts.keys() <= BELOW
-        self.launches = getattr(self._parts.get("row_kernel"), "launches", {})
+        self.launches = getattr(self._parts.get("kernel"), "launches", {})
 
     def _begin(self):
         if self._watches:

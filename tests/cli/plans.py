@@ -31,26 +31,29 @@ GRADED = {
     "08": ("SGD", "load_state_dict", "fine_tune"),
     "09": ("adam_step", "adamw_step", "lean_adam"),
     "10": ("Pool", "plan_reuse", "hand_step"),
+    "11": ("k_sum_axis", "fuse", "smooth_all"),
     "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
     (
-        ("00", "01", "02"),
+        ("00", "01", "02", "03"),
         "the first lesson together, with every laptop set up; draw graphs by hand before anybody "
         "writes a search",
     ),
-    (("03", "04"), "04 ends with an engine of their own; leave 04.GradManager to the eager"),
-    (("05", "06"), "leave 05.CowBuffer and 06.no_grad to those who want them"),
-    (("07", "08"), "the longest week but one: begin with the predictions, together"),
-    (("09", "10"), "`minigrad status`: whose engine is lit, and a last training on it"),
+    (
+        ("04", "05"),
+        "04 ends with an engine of their own; leave 04.GradManager and 05.CowBuffer to the eager",
+    ),
+    (("06", "07"), "leave 06.no_grad to those who want it"),
+    (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
+    (("10", "11"), "the longest week: begin with the predictions, and compare rooflines"),
     (("13", "14"), "leave the matrix product and the transpose of 13 to those who want them"),
 )
 THIRTEEN_WEEKS = (
     (("00", "01"), "set-up, and how to read a failing check"),
-    (("02",), ""),
-    (("03",), ""),
+    (("02", "03"), ""),
     (("04",), ""),
     ((), "their own engine: extend it by one operation, and check its gradient (no exercise)"),
     (("05",), ""),
@@ -59,6 +62,7 @@ THIRTEEN_WEEKS = (
     (("08",), ""),
     (("09",), "a project begins: one model, trained on the engine with all their parts in it"),
     (("10",), "play the fragmentation game on paper: a row of boxes, and somebody is always late"),
+    (("11",), "compare the rooflines of all laptops: whose corner lies furthest right?"),
     (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
     (("14",), "projects shown; each explains one line of the engine that the others choose"),
 )

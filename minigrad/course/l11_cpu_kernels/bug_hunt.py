@@ -1,0 +1,146 @@
+"""The bug hunt: a kernel that is compiled again and again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+smooth_all = lesson.exercise(
+    "smooth_all",
+    difficulty=2,
+    minutes=15,
+    returns="a list of smoothed signals",
+    hints=(
+        "`k_smooth.signatures` lists the types for which the kernel was compiled. Call smooth_all "
+        "with weights of 2, 3 and 4 numbers: what does the list say?",
+        "Numba's type of an array has its dtype, its number of axes and how it lies in memory. "
+        "How many elements it has is no part of it. Of which other thing that Python has is the "
+        "length a part of the type?",
+        "A tuple of three floats and one of four have two types. np.array of the same numbers has "
+        "one type, however many they are.",
+    ),
+)
+PART = partial(Part, start="Which types does k_smooth.signatures list after a few calls?")
+PARTS = {
+    "line": PART(
+        "the line that makes the argument whose type changes",
+        "F",
+        {
+            "C": "C makes float64 of all signals: so two of their dtypes become one type.",
+            "D": "D makes an array of another length each time. Is the length part of its type?",
+            "E": "E makes a number, which is no argument. Which line makes one of it?",
+            "G": "G is the call. Which line makes the argument whose type is new?",
+        },
+        known="ABCDEFGHI",
+        form="a letter, A to I",
+        general="That line makes no argument of k_smooth. Which lines do?",
+    ),
+    "differs": PART(
+        "what makes its type another one",
+        "length",
+        {
+            "dtype": "All weights are floats after F, and all signals float64 after C.",
+            "layout": "A layout differs for some signals: that is two types. There are many more.",
+            "value": "No value is part of these types. Try other weights, as many as before.",
+        },
+        known=("dtype", "layout", "length", "value"),
+        form="one of dtype, layout, length, value",
+        general="Which of the four is part of the type of this argument?",
+    ),
+}
+EXAMPLE = '{"line": "A", "differs": "value"}'
+
+
+@smooth_all.check(points=1)
+def diagnosis_line(t: Tester) -> None:
+    """BUG names the line that makes the argument."""
+    check_part(t, PARTS, "line", EXAMPLE)
+
+
+@smooth_all.check(points=1)
+def diagnosis_differs(t: Tester) -> None:
+    """BUG says what makes its type another one."""
+    check_part(t, PARTS, "differs", EXAMPLE)
+
+
+def smoothed(x: np.ndarray, weights: list[float]) -> np.ndarray:
+    """Return the weighted means of each element and those before it."""
+    x = x.astype(np.float64)
+    total, used = np.zeros(x.size), np.zeros(x.size)
+    for k, weight in enumerate(weights[: x.size]):
+        total[k:] += weight * x[: x.size - k]
+        used[k:] += weight
+    return total / used
+
+
+def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dict[str, Any]:
+    """Smooth signals; fail unless the results are right. Return what was compiled."""
+    lengths = [len(w) for w in weights]
+    sizes = [x.size for x in signals]
+    given = f"smooth_all of signals of {sizes} elements, with {lengths} weights"
+    seen = t.drive("smoothed", signals, weights, given=given)
+    if isinstance(seen, dict) and "not_compiled" in seen:
+        attempt = "The kernel may stay as it is. Which line of smooth_all is wrong?"
+        t.fail("not_compiled", "k_smooth, compiled by Numba", seen["not_compiled"], attempt)
+    results = seen["results"]
+    if not isinstance(results, list) or len(results) != len(signals):
+        attempt = "A list with a result for each signal, in their order."
+        t.fail("type", f"a list of {len(signals)} arrays", show(results)[:120], attempt)
+    for k, (x, w, got) in enumerate(zip(signals, weights, results, strict=True)):
+        t.given = f"{given}; signal {k} with the weights {show(w)}"
+        half = smoothed(x, w[: max(1, len(w) // 2)])
+        text = "Some of the weights are missing. How many does this signal have?"
+        mistakes = [
+            Mistake("reversed", smoothed(x, w[::-1]), "The first weight is that of the element."),
+            Mistake("cut", half, text),
+            Mistake("cut", smoothed(x, w[:-1] or w), text),
+            Mistake("cut", smoothed(x, w[:1]), text),
+            Mistake("even", smoothed(x, [1.0] * len(w)), "All weights are one here. Are yours?"),
+        ]  # fmt: skip
+        attempt = "The results were right before. Which of the numbers reach the kernel now?"
+        t.close(got, smoothed(x, w), attempt=attempt, mistakes=mistakes, rtol=1e-6, atol=1e-9)
+    t.given = given
+    return seen
+
+
+@smooth_all.check(points=2)
+def right(t: Tester) -> None:
+    """The results are as before: for any weights, strides and dtypes."""
+    signals, weights = [], []
+    base = samples.numbers(t.random, (9,), "float64")
+    views = (*samples.views(base), base.astype(np.float32), base[:1], base[:0], base[:3])
+    lengths = (3, 1, 4, 2, 1, 4)
+    for x, n in zip(views, lengths, strict=True):
+        signals.append(x)
+        weights.append([float(w) for w in t.random.uniform(0.25, 4, n).round(2)])
+    run(t, signals, weights)
+    run(t, [base, base], [[3, 1, 2], [1, 2.5, 1]])
+    run(t, [], [])
+
+
+@smooth_all.check(points=3, only_with=("right",))
+def compiled_once(t: Tester) -> None:
+    """The kernel is compiled once for each layout of the signals, whatever the weights are."""
+    base = samples.numbers(t.random, (12,), "float64")
+    spaced = [*samples.views(base)][1]
+    signals = [base, spaced, base[:7], base[:4], spaced[:5], base, base]
+    lengths = (2, 3, 1, 5, 4, 6)
+    weights = [[float(w) for w in t.random.uniform(0.5, 2, n).round(2)] for n in lengths]
+    weights.append([3, 1, 2])  # whole numbers
+    seen = run(t, signals, weights)
+    if not seen["types"]:
+        attempt = "k_smooth does the work, compiled. Who computes the means now?"
+        t.fail("unused", "k_smooth called, and compiled for it", "never called", attempt)
+    if len(seen["types"]) > 2:
+        argument = [types[1] for types in seen["types"]]
+        attempt = "Which argument has a type of its own in each? What is part of that type?"
+        got = f"{len(seen['types'])}, for weights of the types {', '.join(sorted({*argument})[:3])}"
+        t.fail("compiled_again", "k_smooth compiled for 2 layouts, 2 times", got, attempt)

@@ -1,0 +1,344 @@
+"""Runs learners' kernels for lesson 11 and counts what they cost: accesses, lines, temporaries.
+
+The lesson's notebook imports it, too. A kernel runs twice: as plain Python over arrays that count
+each access, and compiled, for its values and for what Numba's allocator says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import types
+from collections import OrderedDict
+
+import numpy as np
+from numba.core.registry import CPUDispatcher
+from numba.core.runtime import _nrt_python, rtsys
+
+LINE = 64  # bytes that memory and a cache exchange at once
+LINES = 64  # lines that the model of a cache holds: 4 KiB
+PRODUCTS = (np.matmul, np.vecdot) if hasattr(np, "vecdot") else (np.matmul,)
+
+
+class NotCompiledError(Exception):
+    """What should be a kernel is a plain Python function, or something else."""
+
+
+def bounds(array):
+    """Return the address of an array's first byte, and one past its last."""
+    first = array.__array_interface__["data"][0]
+    if not array.size:
+        return first, first
+    ways = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    low, high = (sum(way for way in ways if (way > 0) == up) for up in (False, True))
+    return first + low, first + high + array.itemsize
+
+
+class Memory:
+    """Arrays that lie one after the other, and a model of a cache in front of them.
+
+    The cache holds so many lines of LINE bytes. What is not there is fetched, and the line that was
+    used least recently goes.
+
+    Attributes:
+        reads, writes: accesses of single elements, per array.
+        fetched: lines fetched, per array.
+        trace: of the first accesses, as many as are to be kept: the array, the place in bytes,
+            whether its line was fetched, and the lines in the cache.
+    """
+
+    def __init__(self, keep=0, lines=LINES):
+        self.lines = lines
+        self.arrays, self.end = [], 0  # (first byte, one past the last, name, where it begins)
+        self.reads, self.writes, self.fetched, self.trace = {}, {}, {}, []
+        self.keep, self.cache = keep, OrderedDict()
+
+    def watch(self, array, name):
+        """Return a view of an array whose accesses are counted under a name."""
+        self.place(array, name)
+        view = array.view(Watched)
+        view.memory = self
+        return view
+
+    def place(self, array, name):
+        """Give an array its place: at the beginning of a line, behind all others."""
+        low, high = bounds(array)
+        self.arrays.append((low, high, name, self.end - low))
+        self.end += -(-(high - low) // LINE) * LINE + LINE
+        for counts in (self.reads, self.writes, self.fetched):
+            counts.setdefault(name, 0)
+
+    def touch(self, address, writes):
+        """Count one access of the element at an address."""
+        places = (p for p in self.arrays if p[0] <= address < p[1])
+        if (place := next(places, None)) is None:
+            place = 0, 0, "temporary", 1 << 40
+            for counts in (self.reads, self.writes, self.fetched):
+                counts.setdefault("temporary", 0)
+        _, _, name, shift = place
+        (self.writes if writes else self.reads)[name] += 1
+        line = (address + shift) // LINE
+        is_there = line in self.cache
+        self.cache[line] = name
+        self.cache.move_to_end(line)
+        self.fetched[name] += not is_there
+        if len(self.cache) > self.lines:
+            self.cache.popitem(last=False)
+        if len(self.trace) < self.keep:
+            self.trace.append((name, address + shift, not is_there, set(self.cache)))
+
+
+class Watched(np.ndarray):
+    """An array whose accesses are counted, by index or by NumPy's functions."""
+
+    memory = None
+
+    def __array_finalize__(self, other):
+        if self.memory is None:
+            self.memory = getattr(other, "memory", None)
+
+    def touch(self, writes):
+        """Count an access of each element."""
+        if self.memory is None or not self.size:
+            return
+        start = self.__array_interface__["data"][0]
+        offsets = np.zeros((), np.int64)
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            offsets = np.add.outer(offsets, np.arange(size) * stride)
+        for offset in offsets.reshape(-1).tolist():
+            self.memory.touch(start + offset, writes)
+
+    def one(self, index):
+        """Return the address of one element, None if the index asks for more."""
+        index = index if type(index) is tuple else (index,)
+        if len(index) != self.ndim or self.memory is None:
+            return None
+        address = self.__array_interface__["data"][0]
+        for k, size, stride in zip(index, self.shape, self.strides, strict=True):
+            if not isinstance(k, (int, np.integer)):
+                return None
+            if not -size <= k < size:
+                raise IndexError(f"index {k} is out of bounds for an axis of size {size}")
+            address += (k + size if k < 0 else k) * stride
+        return int(address)
+
+    def __getitem__(self, index):
+        address = self.one(index)
+        got = super().__getitem__(index)
+        if address is not None:
+            self.memory.touch(address, False)
+        elif isinstance(got, Watched) and not np.may_share_memory(got, self):
+            got.touch(False)
+        return got
+
+    def __setitem__(self, index, value):
+        address = self.one(index)
+        if isinstance(value, Watched):
+            value.touch(False)
+            value = value.view(np.ndarray)
+        np.ndarray.__setitem__(self.view(np.ndarray), index, value)
+        if address is not None:
+            self.memory.touch(address, True)
+        elif isinstance(part := self.view(np.ndarray)[index], np.ndarray):
+            part = part.view(Watched)
+            part.memory = self.memory
+            part.touch(True)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **more):
+        if ufunc in PRODUCTS:
+            raise TypeError("a product of whole arrays is what this kernel computes: write loops")
+        memory = self.memory
+        for x in inputs:
+            if isinstance(x, Watched):
+                x.touch(False)
+        inputs = [x.view(np.ndarray) if isinstance(x, Watched) else x for x in inputs]
+        if out is not None:
+            more["out"] = tuple(o.view(np.ndarray) if isinstance(o, Watched) else o for o in out)
+        got = getattr(ufunc, method)(*inputs, **more)
+        for o in out or ():
+            if isinstance(o, Watched):
+                o.touch(True)
+        if out is not None and len(out) == 1:
+            return out[0]
+        if isinstance(got, np.ndarray) and got.ndim:
+            got = got.view(Watched)
+            got.memory = memory
+            got.touch(True)
+        return got
+
+
+def kernel_of(mine, name):
+    """Return a learner's compiled function; raise if it is untouched, or not compiled."""
+    kernel = getattr(mine, name)
+    plain = getattr(kernel, "py_func", kernel)
+    if getattr(getattr(plain, "__code__", None), "co_names", ()) == ("NotImplementedError",):
+        raise NotImplementedError(f"{name} is yours to write")
+    return compiled(kernel)
+
+
+def compiled(kernel):
+    """Return a kernel; raise if Numba has not compiled it."""
+    if not isinstance(kernel, CPUDispatcher):
+        raise NotCompiledError(f"a {type(kernel).__name__}")
+    return kernel
+
+
+def as_compiled(function):
+    """Return a function of math that gives inf and nan, as in compiled code, and no error."""
+
+    def safe(*args):
+        try:
+            return function(*args)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return safe
+
+
+FUNCTIONS = {name: as_compiled(f) for name, f in vars(math).items() if callable(f)}
+MATH = types.SimpleNamespace(**{**vars(math), **FUNCTIONS})
+
+
+def in_place_of(value):
+    """Return what stands for a global of a kernel that runs as plain Python, None for itself."""
+    if isinstance(value, CPUDispatcher):
+        return value.py_func
+    if value is math:
+        return MATH
+    if isinstance(value, types.BuiltinFunctionType) and vars(math).get(value.__name__) is value:
+        return FUNCTIONS[value.__name__]
+    return None
+
+
+@contextlib.contextmanager
+def in_python(kernel):
+    """Let what a kernel calls be plain Python, too, inside the block; yield its function."""
+    put_back, waiting, seen = [], [kernel.py_func], set()
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen or not isinstance(function, types.FunctionType):
+            continue
+        seen.add(id(function))
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for _, cell in cells:
+            with contextlib.suppress(ValueError):
+                if (other := in_place_of(cell.cell_contents)) is not None:
+                    put_back.append((cell, None, cell.cell_contents))
+                    cell.cell_contents = other
+                    waiting.append(other)
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if (other := in_place_of(value)) is not None:
+                put_back.append((function.__globals__, name, value))
+                function.__globals__[name] = other
+                waiting.append(other)
+    try:
+        yield kernel.py_func
+    finally:
+        for place, name, value in reversed(put_back):
+            if name is None:
+                place.cell_contents = value
+            else:
+                place[name] = value
+
+
+def like(array):
+    """Return a copy of an array that lies in memory in the same way."""
+    if not array.size:
+        return array.copy()
+    low, high = bounds(array)
+    memory = np.empty(high - low + LINE, np.uint8)
+    first = -memory.__array_interface__["data"][0] % LINE
+    start = array.__array_interface__["data"][0] - low
+    copy = np.ndarray(array.shape, array.dtype, memory, first + start, array.strides)
+    copy[...] = array
+    return copy
+
+
+def watched(kernel, names, arguments, keep=0, lines=LINES):
+    """Run a kernel as plain Python over arrays that count; return the Memory, with the counts."""
+    memory = Memory(keep, lines)
+    given = [
+        memory.watch(like(a), name) if isinstance(a, np.ndarray) else a
+        for name, a in zip(names, arguments, strict=True)
+    ]
+    with in_python(kernel) as function, np.errstate(all="ignore"):
+        function(*given)
+    return memory
+
+
+def temporaries(kernel, arguments):
+    """Run a compiled kernel; return how many arrays it asked Numba's allocator for.
+
+    Numba's runtime also keeps one record for each array that is passed in.
+    """
+    kernel(*[like(a) if isinstance(a, np.ndarray) else a for a in arguments])
+    was_on = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    before = rtsys.get_allocation_stats().alloc
+    kernel(*arguments)
+    asked = rtsys.get_allocation_stats().alloc - before
+    if not was_on:
+        _nrt_python.memsys_disable_stats()
+    return asked - sum(isinstance(a, np.ndarray) for a in arguments)
+
+
+def run(kernel, names, arguments, compiled=True):
+    """Run a kernel both ways; return its arguments afterwards, and the counts, as plain data."""
+    memory = watched(kernel, names, arguments)
+    given = [like(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    count = temporaries(kernel, given) if compiled else 0
+    return {
+        "arguments": given,
+        "temporaries": count,
+        "reads": [memory.reads.get(name, 0) for name in names],
+        "writes": [memory.writes.get(name, 0) for name in names],
+        "fetched": [memory.fetched.get(name, 0) for name in names],
+        "elsewhere": memory.reads.get("temporary", 0) + memory.writes.get("temporary", 0),
+    }
+
+
+def launched(mine, name, names, arguments):
+    """Run a learner's kernel; see run."""
+    try:
+        return run(kernel_of(mine, name), names, arguments)
+    except NotCompiledError as error:
+        return {"not_compiled": str(error)}
+
+
+def only_watched(mine, name, names, arguments):
+    """Count what a learner's kernel costs as plain Python; see run."""
+    try:
+        return run(kernel_of(mine, name), names, arguments, compiled=False)
+    except NotCompiledError as error:
+        return {"not_compiled": str(error)}
+
+
+def fused(mine, ops, arguments):
+    """Fuse a list of operations and run the kernel; see run."""
+    kernel = mine.fuse(list(ops))
+    try:
+        return run(compiled(kernel), ("x", "out"), arguments)
+    except NotCompiledError as error:
+        return {"not_compiled": str(error)}
+
+
+def fused_again(mine, lists, order):
+    """Fuse lists of operations, some of them again; return which calls gave one kernel."""
+    kernels = []
+    for k in order:
+        kernels.append(mine.fuse([*lists[k]]))
+    return [next(i for i, other in enumerate(kernels) if other is one) for one in kernels]
+
+
+def smoothed(mine, signals, weights):
+    """Run the bug hunt; return its results, and the types for which its kernel was compiled."""
+    kernel = mine.k_smooth
+    if not isinstance(kernel, CPUDispatcher):
+        return {"not_compiled": f"a {type(kernel).__name__}"}
+    before = len(kernel.signatures)
+    results = mine.smooth_all(signals, weights)
+    types = [[str(t) for t in types] for types in kernel.signatures]
+    return {"results": results, "new": len(types) - before, "types": types}

@@ -1,0 +1,134 @@
+"""A chain of operations as one kernel, compiled once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.course.l11_cpu_kernels.launching import (
+    BEFORE,
+    Counted,
+    empty,
+    examined,
+    laid_out,
+    no_temporaries,
+    written,
+)
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+fuse = lesson.exercise(
+    "fuse",
+    difficulty=3,
+    minutes=25,
+    returns="a kernel, compiled by Numba",
+    hints=(
+        "A kernel for one operation is a loop over the elements. Where in this loop does the "
+        "second operation go, and what is its x?",
+        "The text of a function can be put together like any text. Two lines begin it: def and "
+        "for. Then a line for each operation, then one that writes. exec makes a function of it, "
+        "njit a kernel. A dict that outlives the call remembers it.",
+        "lines = ['def kernel(values, out):', '    for i in range(values.size):', '        x = "
+        "values[i]'], then f'        x = {op}' for each, then '        out[i] = x'. names = "
+        "{'math': math}; exec('\\n'.join(lines), names); njit(names['kernel']). The key of the "
+        "dict is tuple(ops).",
+    ),
+)
+EXPECTED = "out = the chain of x"
+# What the operations mean, in NumPy.
+CHAINS: tuple[tuple[str, ...], ...] = (
+    ("x * 0.5", "x + 3", "math.sqrt(x)"),
+    ("-x", "math.exp(x)", "1.0 + x", "1.0 / x"),
+)
+
+
+def applied(ops: tuple[str, ...], x: np.ndarray) -> np.ndarray:
+    """Return the chain of x, by NumPy."""
+    with np.errstate(all="ignore"):
+        for op in ops:
+            x = np.broadcast_to(eval(op, {"math": np, "x": x}), x.shape)
+    return x
+
+
+def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
+    """Fuse, and run the kernel; fail unless out is the chain of x."""
+    arguments = {"x": x, "out": empty(x.shape, x.dtype)}
+    given = f"fuse({list(ops)})(x, out), x = {show(x)}"
+    found = t.drive("fused", list(ops), [*arguments.values()], given=given)
+    counted = examined(t, arguments, found, EXPECTED)
+    wide = x.astype(np.float64)
+    mistakes = []
+    if len(ops) > 1 and x.size:
+        mistakes = [
+            Mistake("last_only", applied(ops[-1:], wide),
+                    "That is the last operation of x alone. What is x for it?"),
+            Mistake("first_only", applied(ops[:1], wide),
+                    "That is the first operation alone. Who takes its result?"),
+            Mistake("reversed", applied(ops[::-1], wide),
+                    "That is the chain from the end. Which operation sees the element of x?"),
+            Mistake("from_out", applied(ops, np.full_like(wide, BEFORE)),
+                    "That is the chain of what out held before. What is the first x?"),
+        ]  # fmt: skip
+    rtol, atol = (1e-5, 1e-6) if x.dtype == np.float32 else (1e-9, 1e-9)
+    attempt = "Follow one element through the chain, operation by operation."
+    written(t, counted, applied(ops, wide), attempt, mistakes, rtol=rtol, atol=atol)
+    return counted
+
+
+def positive(t: Tester, n: int, dtype: str = "float32") -> np.ndarray:
+    """Return n random numbers above 0."""
+    return samples.numbers(t.random, (n,), dtype, low=0.25)
+
+
+@fuse.check(points=2)
+def chains(t: Tester) -> None:
+    """The kernel computes the chain, each operation of the result before; also when empty."""
+    for ops in CHAINS:
+        for n in (1, 6, 0):
+            ask(t, ops, positive(t, n))
+    ask(t, (), positive(t, 5))
+    ask(t, ("2.5",), positive(t, 3))
+
+
+@fuse.check(points=2, only_with=("chains",))
+def any_strides(t: Tester) -> None:
+    """It is right in float64, for views, and for nan and inf."""
+    for view in laid_out(positive(t, 7, "float64")):
+        ask(t, CHAINS[1], view)
+    x = positive(t, 6, "float64")
+    x[[1, 2, 4]] = np.inf, np.nan, -np.inf
+    ask(t, CHAINS[1], next(laid_out(x)))
+
+
+@fuse.check(points=2, only_with=("chains",))
+def one_pass(t: Tester) -> None:
+    """It makes no array, reads each element once, and writes each once."""
+    for ops in CHAINS:
+        x = positive(t, 40)
+        counted = ask(t, ops, x)
+        no_temporaries(t, counted)
+        reads, writes = counted.reads["x"] + counted.reads["out"], counted.writes["out"]
+        if reads > x.size or writes > x.size or counted.elsewhere:
+            attempt = "Between two operations, where does the element wait: in memory, or in x?"
+            got = f"{reads} reads, {writes} writes"
+            t.fail("passes", f"{x.size} reads of x and {x.size} writes of out", got, attempt)
+
+
+@fuse.check(points=2, only_with=("chains",))
+def once(t: Tester) -> None:
+    """A chain that was asked for before gives the same kernel, another chain another one."""
+    lists = [["x * 2.0", "x + 1.0"], ["x + 1.0", "x * 2.0"], ["x * 2.0"], []]
+    order = [0, 1, 0, 2, 3, 1, 2, 0, 3]
+    given = f"fuse of {lists}, in the order {order}"
+    found = t.drive("fused_again", lists, order, given=given)
+    for n, (k, first) in enumerate(zip(order, found, strict=True)):
+        wanted = order.index(k)
+        if first != wanted:
+            t.given = f"fuse({lists[k]})" + (", asked for before" if wanted < n else "")
+            if first == n:
+                attempt = "Each new function is compiled anew. Which object outlives a call?"
+                t.fail("again", "the kernel of the first time", "a new one", attempt)
+            attempt = "In which order its operations come belongs to a chain. What is the key?"
+            got = f"the kernel of {lists[order[first]]}"
+            t.fail("confused", "a kernel of its own", got, attempt)

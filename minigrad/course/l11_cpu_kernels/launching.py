@@ -1,0 +1,135 @@
+"""Runs kernels for the checks of lesson 11, and explains what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+OUTPUTS = ("out", "c")
+BEFORE = 7.25  # what outputs hold before a kernel writes to them
+# nan and inf at places that no rounding moves
+SPECIAL = (np.nan, np.inf, -np.inf)
+
+
+class Counted:
+    """What a run of a kernel left.
+
+    Attributes:
+        out: the output, afterwards.
+        temporaries: how many arrays the compiled kernel asked Numba's allocator for.
+        reads, writes, fetched: dicts, for each argument by name: elements read and written, and
+            lines fetched; for numbers 0.
+        elsewhere: accesses of arrays that the kernel made.
+    """
+
+    def __init__(self, names: Sequence[str], found: dict[str, Any]) -> None:
+        self.out = next(
+            a for name, a in zip(names, found["arguments"], strict=True) if name in OUTPUTS
+        )
+        self.temporaries = found["temporaries"]
+        self.elsewhere = found["elsewhere"]
+        self.reads, self.writes, self.fetched = (
+            dict(zip(names, found[what], strict=True)) for what in ("reads", "writes", "fetched")
+        )
+
+
+def described(call: str, arguments: dict[str, Any]) -> str:
+    """Return a call for a message: the call, then its inputs."""
+    inputs = [f"{name} = {show(value)}" for name, value in arguments.items() if name not in OUTPUTS]
+    return f"{call}, {', '.join(inputs)}"
+
+
+def launch(t: Tester, arguments: dict[str, Any], expected: str) -> Counted:
+    """Run a kernel; see `examined`. arguments: by name, in order."""
+    name = t.exercise.name
+    given = described(f"{name}({', '.join(arguments)})", arguments)
+    found = t.drive("launched", name, [*arguments], [*arguments.values()], given=given)
+    return examined(t, arguments, found, expected)
+
+
+def watch(t: Tester, arguments: dict[str, Any]) -> Counted:
+    """Run a kernel as plain Python alone, for its counts: nothing is compiled."""
+    name = t.exercise.name
+    given = described(f"{name}({', '.join(arguments)})", arguments)
+    found = t.drive("only_watched", name, [*arguments], [*arguments.values()], given=given)
+    return examined(t, arguments, found, "out filled by the kernel")
+
+
+def examined(t: Tester, arguments: dict[str, Any], found: Any, expected: str) -> Counted:
+    """Return what a driver's run left; fail if it was none, or an input was written to."""
+    if isinstance(found, dict) and "not_compiled" in found:
+        attempt = "What Numba compiles has @njit above it, or went through njit(...). Has yours?"
+        t.fail("not_compiled", "a function that Numba compiles", found["not_compiled"], attempt)
+    if not isinstance(found, dict) or "arguments" not in found:
+        attempt = "Return the kernel, and let the kernel write into out."
+        t.fail("garbled", expected, show(found)[:100], attempt)
+    for (name, before), after in zip(arguments.items(), found["arguments"], strict=True):
+        if name in OUTPUTS or not isinstance(before, np.ndarray):
+            continue
+        if not np.array_equal(before, after, equal_nan=True):
+            attempt = "A kernel writes into its output. Whoever called it needs the others."
+            t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt)
+    return Counted([*arguments], found)
+
+
+def written(
+    t: Tester,
+    counted: Counted,
+    right: np.ndarray,
+    attempt: str,
+    mistakes: Sequence[Mistake] = (),
+    **closeness: float,
+) -> None:
+    """Fail unless the output holds what is right, in each element."""
+    added = "What stood in out before is part of it. Who writes there first?"
+    left = "These are what out held before. Who writes there?"
+    all_mistakes = [
+        *mistakes,
+        Mistake("added", right + BEFORE, added),
+        Mistake("unwritten", np.full_like(right, BEFORE), left),
+    ]
+    if right.size == 0:
+        all_mistakes = []
+    t.close(counted.out, right, attempt=attempt, mistakes=all_mistakes, what="out", **closeness)
+
+
+def no_temporaries(t: Tester, counted: Counted) -> None:
+    """Fail if the kernel made an array."""
+    if counted.temporaries > 0:
+        attempt = "Which line makes a whole array? Its elements are needed one at a time."
+        got = f"{counted.temporaries} asked for"
+        t.fail("temporaries", "no array from Numba's allocator", got, attempt)
+
+
+def empty(shape: Any, dtype: Any) -> np.ndarray:
+    """Return an output that is full of what nobody means."""
+    return np.full(shape, BEFORE, dtype)
+
+
+def laid_out(x: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield x as kernels meet it: reversed, every second row and column, both transposed."""
+    for view in samples.views(x):
+        yield view if not view.flags.f_contiguous else spaced_transpose(x)
+
+
+def spaced_transpose(x: np.ndarray) -> np.ndarray:
+    """Return a transposed view of every second row and column of another matrix, equal to x."""
+    memory = np.zeros([2 * n for n in x.T.shape], x.dtype)
+    view = memory[tuple(slice(None, None, 2) for _ in x.shape)].T
+    view[...] = x
+    return view
+
+
+def with_specials(t: Tester, x: np.ndarray, n: int = 1) -> np.ndarray:
+    """Return a copy of x with each special value at n random places."""
+    x = x.copy()
+    places = t.fixed.permutation(x.size)
+    for k, value in enumerate(SPECIAL * n):
+        x.flat[places[k]] = value
+    return x

@@ -1,0 +1,231 @@
+"""Which kernel to call, by what was measured."""
+
+from __future__ import annotations
+
+import math
+
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.grader.message import show, show_typed
+from minigrad.grader.tester import Tester
+
+pick_kernel = lesson.exercise(
+    "pick_kernel",
+    difficulty=2,
+    minutes=15,
+    returns="the name of a kernel",
+    hints=(
+        "Draw two points on paper whose axes go 1, 10, 100. What is half-way between 10 and "
+        "1,000 there?",
+        "Take the logarithm of all sizes and seconds, and of n. Find the two neighbours of n "
+        "among the sizes; outside, the two nearest. A straight line through both gives log "
+        "seconds.",
+        "points = sorted(measured[name]); go on while points[k][0] < n, k from 1 to the last; "
+        "share = log(n / low) / log(high / low); log(before) + share * log(after / before). "
+        "min(measured, key=...) gives the name.",
+    ),
+)
+Points = dict[str, list[tuple[int, float]]]
+
+
+def on_a_line(n, low, before, high, after):
+    """Return log(seconds) at n on the line through two points of a logarithmic drawing."""
+    return math.log(before) + math.log(n / low) / math.log(high / low) * math.log(after / before)
+
+
+def neighbours(n, points):
+    """Return the two points around n; beyond the ends, the two there."""
+    points = sorted(points)
+    k = 1
+    while k < len(points) - 1 and points[k][0] < n:
+        k += 1
+    return (*points[k - 1], *points[k])
+
+
+def right(n: int, measured: Points) -> str:
+    """Return the quickest kernel's name."""
+    return min(measured, key=lambda name: on_a_line(n, *neighbours(n, measured[name])))
+
+
+@pick_kernel.mistake("slowest", "That one takes the most time.")
+def _(n, measured):
+    return max(measured, key=lambda name: on_a_line(n, *neighbours(n, measured[name])))
+
+
+@pick_kernel.mistake("stops", "Beyond the last size the time stands still. Where does the line go?")
+def _(n, measured):
+    def seconds(name):
+        points = sorted(measured[name])
+        inside = min(max(n, points[0][0]), points[-1][0])
+        return on_a_line(inside, *neighbours(inside, points))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("unsorted", "In which order do the sizes come? Nobody has sorted them.")
+def _(n, measured):
+    def seconds(name):
+        points, k = measured[name], 1
+        while k < len(points) - 1 and points[k][0] < n:
+            k += 1
+        return on_a_line(n, *points[k - 1], *points[k])
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("nearest", "The nearest size is not n. What lies between two measured sizes?")
+def _(n, measured):
+    def seconds(name):
+        return min(measured[name], key=lambda point: abs(math.log(point[0] / n)))[1]
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("straight", "A straight line on which paper? Both axes are logarithmic.")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        return before + (n - low) / (high - low) * (after - before)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("half_logarithmic", "One axis is logarithmic here. And the other one?")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        return before + math.log(n / low) / math.log(high / low) * (after - before)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("whole", "One line through the first and the last size. What of the others?")
+def _(n, measured):
+    def seconds(name):
+        points = sorted(measured[name])
+        return on_a_line(n, *points[0], *points[-1])
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("type")
+def _(n, measured):
+    names = [*measured]
+    times = [on_a_line(n, *neighbours(n, measured[name])) for name in names]
+    return times.index(min(times))
+
+
+def curve(t: Tester, sizes: list[int], start: float, rate: float) -> list[tuple[int, float]]:
+    """Return measured points of a kernel: a time to begin, and one for each element."""
+    noise = t.fixed.uniform(0.85, 1.15, len(sizes))
+    points = [
+        (n, float(f"{(start + n * rate) * k:.3g}")) for n, k in zip(sizes, noise, strict=True)
+    ]
+    order = t.fixed.permutation(len(points))
+    return [points[k] for k in order]
+
+
+Question = tuple[int, Points]
+
+
+def ask(t: Tester, questions: list[Question]) -> None:
+    """Fail unless the quickest kernel is picked each time; name the mistake that all show."""
+    answers = []
+    for n, measured in questions:
+        got = t.call("pick_kernel", n, measured)
+        say(t, n, measured)
+        if got is None:
+            t.none(repr(right(n, measured)))
+        if not isinstance(got, str) or got not in measured:
+            attempt = "Return the name, one of the keys of measured."
+            t.fail("type", f"one of {', '.join(map(repr, measured))}", show_typed(got), attempt)
+        answers.append(got)
+    for (n, measured), got in zip(questions, answers, strict=True):
+        if got != (wanted := right(n, measured)):
+            say(t, n, measured)
+            times = "; ".join(
+                f"{name} {math.exp(on_a_line(n, *neighbours(n, points))):.3g} s"
+                for name, points in measured.items()
+            )
+            key, attempt = mistaken(t, questions, answers)
+            t.fail(key, f"{wanted!r} (at {n:,}: {times})", show(got), attempt)
+
+
+def say(t: Tester, n: int, measured: Points) -> None:
+    """Let messages show a question."""
+    lines = [f"{name!r}: {points}" for name, points in measured.items()]
+    t.given = f"pick_kernel({n:,}, {{{', '.join(lines)}}})"
+
+
+def mistaken(t: Tester, questions: list[Question], answers: list[str]) -> tuple[str, str]:
+    """Return the key and the Try line of a mistake that gives all these answers."""
+    by_key: dict[str, list[object]] = {}
+    for question in questions:
+        for one in t.mistakes(*question):
+            by_key.setdefault(f"{one.key}\n{one.attempt}", []).append(one.value)
+    for text, values in by_key.items():
+        if values == answers:
+            key, _, attempt = text.partition("\n")
+            return key, attempt
+    return "value", "Which time does each of them take at n? Draw the points."
+
+
+def both_ways(n: int, measured: Points) -> list[Question]:
+    """Return a question, and the same with the kernels in the other order."""
+    return [(n, measured), (n, dict(reversed(measured.items())))]
+
+
+def between(n: int, first: tuple[float, float], second: tuple[float, float]) -> Question:
+    """Return a question between the sizes 10 and 1,000."""
+    return n, {
+        "one": [(10, first[0]), (1000, first[1])],
+        "two": [(1000, second[1]), (10, second[0])],
+    }
+
+
+@pick_kernel.check(points=2)
+def inside(t: Tester) -> None:
+    """Between measured sizes, the line on logarithmic axes decides."""
+    scale = float(f"{t.random.uniform(1, 9):.2g}")
+    questions = []
+    for n, measured in (
+        # at 100, half-way: the roots of the products, 1e-5 and 1.22e-5
+        between(100, (1e-6, 1e-4), (1.2e-5, 1.25e-5)),
+        between(100, (1e-6, 2e-4), (1.2e-5, 1.25e-5)),
+        between(100, (1e-6, 1e-3), (5e-5, 5.2e-5)),
+        between(800, (1e-6, 1e-4), (6.5e-5, 8.7e-5)),
+        (30, {"one": [(10, 1e-6), (100, 9e-6), (1000, 9e-6)], "two": [(10, 2e-6), (1000, 6e-5)]}),
+        (300, {"one": [(1000, 3e-5), (100, 9e-6), (10, 1e-8)], "two": [(10, 1e-5), (900, 2e-5)]}),
+    ):
+        scaled = {
+            name: [(size, float(f"{seconds * scale:.4g}")) for size, seconds in points]
+            for name, points in measured.items()
+        }
+        questions += both_ways(n, scaled)
+    ask(t, questions)
+
+
+@pick_kernel.check(points=2, only_with=("inside",))
+def beyond(t: Tester) -> None:
+    """Beyond the measured sizes, the last line goes on, on both sides."""
+    flat, steep = [(10, 1e-6), (100, 1e-6), (1000, 5e-6)], [(10, 8e-6), (1000, 9e-6)]
+    early, late = [(10, 1e-6), (1000, 2e-5)], [(10, 1e-6), (500, 9e-6), (1000, 4e-5)]
+    questions = [
+        *both_ways(100_000, {"one": flat, "two": steep}),
+        *both_ways(2, {"one": [(10, 5e-6), (100, 9e-6)], "two": [(10, 6e-6), (100, 6e-5)]}),
+        *both_ways(1, {"one": [(1000, 2e-5), (100, 4e-6)], "two": [(1000, 6e-5), (100, 4.1e-6)]}),
+        *both_ways(50_000, {"two": early, "one": late}),
+    ]
+    ask(t, questions)
+
+
+@pick_kernel.check(points=2, only_with=("inside",))
+def everywhere(t: Tester) -> None:
+    """Three kernels, and sizes of all orders."""
+    for _ in range(4):
+        measured = {
+            "plain": curve(t, [16, 256, 4096, 65536], 2e-7, 1e-9),
+            "threads": curve(t, [64, 1024, 65536, 1 << 20], 3e-5, 4e-10),
+            "library": curve(t, [32, 512, 8192], 3e-6, 7e-10),
+        }
+        sizes = (1, 64, 700, 4096, 7000, 50_000, 100_000, 400_000, 1 << 22)
+        ask(t, [(n, measured) for n in sizes])

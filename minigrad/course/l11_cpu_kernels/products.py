@@ -1,0 +1,116 @@
+"""A matrix product, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.course.l11_cpu_kernels.launching import (
+    Counted,
+    empty,
+    laid_out,
+    launch,
+    no_temporaries,
+    with_specials,
+    written,
+)
+from minigrad.grader import samples
+from minigrad.grader.tester import Mistake, Tester
+
+k_matmul_blocked = lesson.exercise(
+    "k_matmul_blocked",
+    difficulty=4,
+    minutes=30,
+    returns="c filled by the kernel",
+    hints=(
+        "Three plain loops use all of b for each row of a. With 8 rows of a at hand: how often "
+        "must an element of b come into the cache?",
+        "Three outer loops go over the beginnings of blocks, in steps of `block`: of rows, of "
+        "columns, of the inner dimension. Three inner loops go through what is in these blocks. "
+        "Where does a block end that would reach beyond the matrix?",
+        "Zeros into c first, then: for top in range(0, n, block): for left in range(0, m, block): "
+        "for start in range(0, inner, block): then i from top to min(top + block, n), k from start "
+        "and j from left likewise, and c[i, j] += a[i, k] * b[k, j].",
+    ),
+)
+EXPECTED = "c = a @ b"
+LEAST_OF = 1600  # lines, for block 8 and two float64 matrices (32, 32)
+
+
+def ask(t: Tester, a: np.ndarray, b: np.ndarray, block: int | None) -> Counted:
+    """Run the kernel; fail unless c is the product."""
+    c = empty((a.shape[0], b.shape[1]), a.dtype)
+    arguments = {"a": a, "b": b, "c": c} | ({} if block is None else {"block": block})
+    counted = launch(t, arguments, EXPECTED)
+    with np.errstate(all="ignore"):
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        right = product(wide_a, wide_b)
+        mistakes = []
+        if block is not None:
+            whole = [n // block * block for n in (*a.shape, b.shape[1])]
+            cut = np.zeros_like(right)
+            cut[: whole[0], : whole[2]] = product(
+                wide_a[: whole[0], : whole[1]], wide_b[: whole[1], : whole[2]]
+            )
+            inner = product(wide_a[:, : whole[1]], wide_b[: whole[1]])
+            text = "Only whole blocks are in it. Where does the last block end?"
+            last_block = max(0, (a.shape[1] - 1) // block * block)
+            last = product(wide_a[:, last_block:], wide_b[last_block:])
+            once = "That is the last step along the inner dimension alone. Who adds, who begins?"
+            mistakes = [
+                Mistake("whole_blocks", cut, text),
+                Mistake("whole_blocks", inner, text),
+                Mistake("last_step", last, once),
+            ]
+        if a.shape[0] == a.shape[1] == b.shape[1]:
+            text = "That is another product: of a transpose, or in the other order."
+            others = (wide_b @ wide_a, wide_a.T @ wide_b, wide_a @ wide_b.T)
+            mistakes += [Mistake("transposed", other, text) for other in others]
+    rtol, atol = (1e-4, 1e-4) if a.dtype == np.float32 else (1e-9, 1e-9)
+    attempt = "Compute one element by hand. Which products are in it, which are missing?"
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
+    no_temporaries(t, counted)
+    return counted
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a @ b, each product of two elements by itself, as for nan and inf."""
+    return (a[:, :, None] * b[None]).sum(axis=1)
+
+
+@k_matmul_blocked.check(points=2)
+def values(t: Tester) -> None:
+    """c is the product, whether or not the sizes are multiples of block; also when empty."""
+    f4 = "float32"
+    for (n, k, m), block in (
+        ((2, 2, 2), 2), ((3, 3, 3), 2), ((4, 6, 5), 3), ((5, 4, 7), 100), ((7, 5, 3), 1),
+        ((1, 9, 1), 4), ((0, 3, 2), 2), ((2, 0, 3), 2), ((2, 3, 0), 2),
+    ):  # fmt: skip
+        ask(t, samples.numbers(t.random, (n, k), f4), samples.numbers(t.random, (k, m), f4), block)
+
+
+@k_matmul_blocked.check(points=2, only_with=("values",))
+def any_strides(t: Tester) -> None:
+    """It is right in float64, for views: reversed, every second element, transposed."""
+    a, b = samples.numbers(t.random, (5, 4)), samples.numbers(t.random, (4, 6))
+    for left, right in zip(laid_out(a), laid_out(b), strict=True):
+        ask(t, left, right, 3)
+    specials = with_specials(t, a), with_specials(t, b)
+    ask(t, *(next(laid_out(x)) for x in specials), 2)
+    zero = np.zeros_like(a)
+    ask(t, next(laid_out(zero)), next(laid_out(with_specials(t, b))), 3)
+
+
+@k_matmul_blocked.check(points=4, only_with=("values",))
+def lines(t: Tester) -> None:
+    """With block 8, two matrices (32, 32) fetch 1,600 lines at most."""
+    a, b = (next(laid_out(samples.numbers(t.random, (32, 32)))) for _ in range(2))
+    counted = ask(t, a, b, 8)
+    fetched = sum(counted.fetched.values())
+    if fetched > LEAST_OF:
+        per = ", ".join(f"{counted.fetched[name]} of {name}" for name in ("a", "b", "c"))
+        attempt = (
+            "Which array is fetched most? From one use of a line of it to the next: how many other "
+            "lines come in between?"
+        )
+        t.fail("lines", f"{LEAST_OF:,} lines at most", f"{fetched:,} lines: {per}", attempt)

@@ -1,0 +1,122 @@
+"""A softmax of rows, fused into one kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.course.l11_cpu_kernels.launching import (
+    Counted,
+    empty,
+    laid_out,
+    launch,
+    no_temporaries,
+    with_specials,
+    written,
+)
+from minigrad.grader import samples
+from minigrad.grader.tester import Mistake, Tester
+
+k_softmax_fused = lesson.exercise(
+    "k_softmax_fused",
+    difficulty=3,
+    minutes=20,
+    returns="out filled by the kernel",
+    hints=(
+        "NumPy's formula has four steps, and each makes an array. What do you need of a row before "
+        "you can write its first element, and how many numbers is that?",
+        "For each row three loops over its columns: one finds the largest element, one writes the "
+        "exponentials into out and adds them up, one divides. The two results are plain numbers.",
+        "largest = -math.inf and total = 0.0 begin anew for each row. In the second loop: e = "
+        "math.exp(x[i, j] - largest); out[i, j] = e; total += e. In the third: out[i, j] /= total.",
+    ),
+)
+EXPECTED = "out = the softmax of each row of x"
+
+
+def softmax(x: np.ndarray, axis: int = 1) -> np.ndarray:
+    """Return NumPy's softmax of rows, in float64."""
+    x = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
+        return e / e.sum(axis=axis, keepdims=True)
+
+
+def ask(t: Tester, x: np.ndarray) -> Counted:
+    """Run the kernel; fail unless each row of out is the softmax of x's, and costs are small."""
+    counted = launch(t, {"x": x, "out": empty(x.shape, x.dtype)}, EXPECTED)
+    right = softmax(x)
+    wide = x.astype(np.float64)
+    mistakes = []
+    if x.size:
+        with np.errstate(all="ignore"):
+            e = np.exp(wide - wide.max(axis=1, keepdims=True))
+            naive = np.exp(wide)
+            all_rows = np.exp(wide - wide.max())
+            totals = np.cumsum(e.sum(axis=1))[:, None]
+            mistakes = [
+                Mistake("numerators", e, "A row's elements add up to 1. Who divides?"),
+                Mistake("overflow", naive / naive.sum(axis=1, keepdims=True),
+                        "exp overflows where x is large. What may be taken from all of a row?"),
+                Mistake("all_rows", e / totals,
+                        "The rows before are in the total, too. Where does a row's total begin?"),
+                Mistake("one_maximum", all_rows / all_rows.sum(axis=1, keepdims=True),
+                        "Far below the largest of all rows, exp is 0. Where does a maximum begin?"),
+                Mistake("running", e / np.cumsum(e, axis=1),
+                        "Each was divided by what had been added up so far. When is total known?"),
+                Mistake("columns", softmax(x, axis=0), "That is the softmax of each column."),
+            ]  # fmt: skip
+    rtol, atol = (2e-5, 1e-7) if x.dtype == np.float32 else (1e-9, 1e-12)
+    attempt = "Compute a row of two elements by hand: the largest, the exponentials, their sum."
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
+    no_temporaries(t, counted)
+    return counted
+
+
+@k_softmax_fused.check(points=2)
+def rows(t: Tester) -> None:
+    """Each row of out is the softmax of a row of x; matrices may be empty."""
+    for shape in ((2, 3), (1, 5), (4, 1), (3, 8), (0, 3), (3, 0)):
+        ask(t, samples.numbers(t.random, shape, "float32"))
+
+
+@k_softmax_fused.check(points=2, only_with=("rows",))
+def far_from_zero(t: Tester) -> None:
+    """Rows of large and of very different numbers are right; -inf has no share, nan takes all."""
+    x = samples.numbers(t.random, (3, 5), "float32")
+    for level in (900, -900, 30000):
+        ask(t, x + np.float32(level))
+    ask(t, x + np.float32([[2000], [0], [-2000]]))
+    for column in (0, 2, 4):
+        x = samples.numbers(t.random, (3, 5), "float32")
+        x[0, column], x[1, column], x[2, column] = -np.inf, np.nan, 1000
+        ask(t, x)
+    ask(t, np.float32([[-np.inf, -np.inf], [np.inf, 1], [1, np.inf], [np.nan, np.inf], [2, 2]]))
+
+
+@k_softmax_fused.check(points=2, only_with=("rows",))
+def any_strides(t: Tester) -> None:
+    """They are right in float64, for views: reversed, every second element, transposed."""
+    x = samples.numbers(t.random, (4, 6))
+    for view in laid_out(x):
+        ask(t, view)
+    ask(t, next(laid_out(with_specials(t, x))))
+
+
+@k_softmax_fused.check(points=2, only_with=("rows",))
+def costs(t: Tester) -> None:
+    """No array is made, and each element takes 5 accesses at most."""
+    for shape in ((2, 50), (3, 7)):
+        x = samples.numbers(t.random, shape, "float32")
+        counted = ask(t, x)
+        made = counted.reads["x"] + counted.reads["out"] + counted.writes["out"]
+        made += counted.elsewhere
+        if made > 5 * x.size:
+            attempt = (
+                "Read for the maximum, read for the exponential, written, and once more for the "
+                "division. Which line adds to that? What can wait in a plain number?"
+            )
+            got = f"{made / x.size:.3g} for an element"
+            parts = f"{counted.reads['x']} reads of x, {counted.reads['out']} reads and "
+            got += f": {parts}{counted.writes['out']} writes of out for {x.size} elements"
+            t.fail("accesses", "5 accesses for an element at most", got, attempt)

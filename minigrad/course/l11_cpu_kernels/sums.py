@@ -1,0 +1,108 @@
+"""A sum along either axis, in the order in which the matrix lies in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l11_cpu_kernels import lesson
+from minigrad.course.l11_cpu_kernels.launching import (
+    Counted,
+    empty,
+    laid_out,
+    launch,
+    no_temporaries,
+    watch,
+    with_specials,
+    written,
+)
+from minigrad.grader import samples
+from minigrad.grader.tester import Mistake, Tester
+
+k_sum_axis = lesson.exercise(
+    "k_sum_axis",
+    difficulty=3,
+    minutes=25,
+    returns="out filled by the kernel",
+    hints=(
+        "Take a matrix of 3 rows and 2 columns, on paper, row after row. In which order do you "
+        "read the six numbers for a sum along axis 1, and in which for one along axis 0?",
+        "Along axis 0, out has a place for each column: begin with zeros, and add row after row "
+        "into all of them. Which of the two strides belongs to the inner loop, and when is it the "
+        "other way round?",
+        "Write zeros into out. If abs(x.strides[0]) >= abs(x.strides[1]), the loop over rows is "
+        "the outer one, else the loop over columns. In both, out[j] += x[i, j] for axis 0, and "
+        "out[i] += x[i, j] for axis 1.",
+    ),
+)
+EXPECTED = "out = the sum of x along the axis"
+
+
+def ask(t: Tester, x: np.ndarray, axis: int) -> Counted:
+    """Run the kernel; fail unless out holds the sums."""
+    out = empty(x.shape[1 - axis], x.dtype)
+    counted = launch(t, {"x": x, "axis": axis, "out": out}, EXPECTED)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        right = wide.sum(axis=axis)
+        mistakes = []
+        if x.shape[axis] <= x.shape[1 - axis]:  # where there are fewer, the rest stays 0
+            other = np.zeros(x.shape[1 - axis])
+            other[: x.shape[axis]] = wide.sum(axis=1 - axis)
+            mistakes = [Mistake("axis", other, "That is the sum along the other axis.")]
+        if x.size:
+            last = wide.take(-1, axis=axis)
+            text = "That is one element of each. Who adds the others to it?"
+            mistakes += [Mistake("last", last, text)]
+        if not np.isfinite(x).all():
+            clean = np.where(np.isfinite(wide), wide, 0).sum(axis=axis)
+            text = "nan and inf are numbers like any other: they go into the sum."
+            mistakes += [Mistake("skipped", clean, text)]
+    rtol, atol = (1e-4, 1e-4) if x.dtype == np.float32 else (1e-9, 1e-9)
+    attempt = "Which elements of x are in this sum? Follow the loops for a matrix (2, 3)."
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
+    no_temporaries(t, counted)
+    return counted
+
+
+@k_sum_axis.check(points=2)
+def both_axes(t: Tester) -> None:
+    """Sums along both axes are right, for empty matrices, too."""
+    for axis in (0, 1):
+        for shape in ((3, 3), (2, 2), (4, 7), (5, 1), (1, 6), (0, 3), (3, 0)):
+            ask(t, samples.numbers(t.random, shape, "float32"), axis)
+
+
+@k_sum_axis.check(points=2, only_with=("both_axes",))
+def any_strides(t: Tester) -> None:
+    """They are right for views: reversed, every second element, transposed; with nan and inf."""
+    x = samples.numbers(t.random, (6, 4))
+    for axis in (0, 1):
+        for view in laid_out(x):
+            ask(t, view, axis)
+        ask(t, next(laid_out(with_specials(t, x))), axis)
+        ask(t, with_specials(t, samples.numbers(t.random, (4, 5), "float32")), axis)
+
+
+@k_sum_axis.check(points=3, only_with=("both_axes",))
+def along_memory(t: Tester) -> None:
+    """No line of x is fetched twice, whichever the axis is and however x lies."""
+    tall = np.zeros((150, 16), np.float32)
+    wide = np.zeros((16, 150), np.float32)
+    tall[...] = samples.numbers(t.random, tall.shape, "float32")
+    wide[...] = samples.numbers(t.random, wide.shape, "float32")
+    for x in (tall, wide.T, tall[::-1], wide.T[:, ::-1]):
+        for axis in (0, 1):
+            out = empty(x.shape[1 - axis], x.dtype)
+            counted = watch(t, {"x": x, "axis": axis, "out": out})
+            least = -(-x.size * x.itemsize // 64)
+            if counted.fetched["x"] > least + 2:
+                attempt = (
+                    "Between two elements of a line, the loops visit too many other lines. Which "
+                    "stride is the small one, and which loop goes along it?"
+                )
+                got = f"{counted.fetched['x']} lines"
+                t.fail("across", f"{least} lines of x fetched, each once", got, attempt)
+            if counted.elsewhere or counted.reads["x"] > x.size:
+                attempt = "Each element goes into one sum. Which line reads it again?"
+                got = f"{counted.reads['x']} reads"
+                t.fail("reads", f"each element of x read once: {x.size} reads", got, attempt)

@@ -52,7 +52,7 @@ def center_rows(x):
         x: float64 array (n, m), m at least 1. It stays as it is.
 
     Returns:
-        A new array like x, in which each row adds up to 0.
+        A new float64 array (n, m), in which each row adds up to 0.
     """
     return x - x.sum(axis=1, keepdims=True) / x.shape[1]
 
@@ -133,7 +133,7 @@ def leaky(x, slope):
         slope: a float.
 
     Returns:
-        A new array like x.
+        A new float64 array (n,).
     """
     raise NotImplementedError("leaky is yours to write")
 

@@ -60,10 +60,10 @@ def center_rows(x):
         x: float64 array (n, m), m at least 1. It stays as it is.
 
     Returns:
-        A new array like x, in which each row adds up to 0.
+        A new float64 array (n, m), in which each row adds up to 0.
     """
     ### BEGIN SOLUTION
-    out = np.empty_like(x)
+    out = np.empty(x.shape)
     for i in range(x.shape[0]):
         mean = x[i].sum() / x.shape[1]
         for j in range(x.shape[1]):
@@ -166,10 +166,10 @@ def leaky(x, slope):
         slope: a float.
 
     Returns:
-        A new array like x.
+        A new float64 array (n,).
     """
     ### BEGIN SOLUTION
-    out = np.empty_like(x)
+    out = np.empty(len(x))
     fill_leaky(x, slope, out)
     return out
 

@@ -5,7 +5,7 @@
 # after section 3 is a good place for a break. **At the end** you have written a pool that hands out
 # memory, counts of owners that say when it comes back, and a plan for memory whose use is known in
 # advance; and minigrad trains digits in *your* pool, and compiles a step by *your* plan. Next:
-# lesson 13, CUDA kernels, or lesson 14, a compiler.
+# lesson 11, kernels for the CPU, lesson 13, CUDA kernels, or lesson 14, a compiler.
 #
 # Your code goes into `exercises/10_allocator.py`. This lesson measures counts and bytes, not
 # seconds.

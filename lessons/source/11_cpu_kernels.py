@@ -5,7 +5,7 @@
 # 200 minutes; after section 4 is a good place for a break. **At the end** you have written the
 # loops of a sum, a softmax, a fused chain and a blocked matrix product; you can say what each of
 # them waits for, on *your* machine; and minigrad trains digits with *your* kernels in its engine.
-# Next: lesson 13, where thousands of threads run a kernel (lesson 12 is planned).
+# Next: lesson 12, where kernels do not compile, or are wrong without an error.
 #
 # Your code goes into `exercises/11_cpu_kernels.py`. Numba compiles it.
 
@@ -684,7 +684,7 @@ check("11.smooth_all")
 # - A roofline says what a kernel waits for: bytes or arithmetic. Threads help if there is enough to
 #   do. Where that begins, you measure.
 #
-# **Next:** lesson 12, about errors of Numba, is planned. Go on with lesson 13: there thousands of
+# **Next:** lesson 12, in which kernels do not compile. Or go on with lesson 13: there thousands of
 # threads run one kernel, and lines are called sectors.
 
 # %%

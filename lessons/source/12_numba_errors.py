@@ -418,7 +418,7 @@ for axis, function in zip(axes, (sum_into_element, sum_into_variable), strict=Tr
     axis.set_title(f"{function.__name__}: right in {right} of 200", fontsize=9)
     if function is sum_into_element:
         luck.reveal(right[1], factor=1.2)
-axes[0].set_ylabel("sum, of the right one")
+axes[0].set(ylabel="sum, of the right one", ylim=(0, 1.1))
 plt.show()
 
 # %% [markdown]
@@ -561,9 +561,9 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** On the left, 200 runs each: dots are right, crosses are not. In the function as
-# it came, few images go well; with all of them, some ink is missing now and then. On the right,
-# each round is an image, in the colour of its thread, and goes to the element of its digit. The red
-# elements are reached by both threads.
+# it came, four images go well; of 200 images, and of all, some ink is missing in most runs, each
+# time another amount. On the right, each round is an image, in the colour of its thread, and goes
+# to the element of its digit. The red elements are reached by both threads.
 #
 # Three lines of the loop add something up. One of them is a race. One is a reduction. One belongs
 # to a single round. Find out *by reading* which is which, and write the letters into `BUG`. The

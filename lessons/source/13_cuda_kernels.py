@@ -8,8 +8,7 @@
 # moves; and minigrad trains digits with *your* softmax, on a GPU, simulated or real. Next: lesson
 # 14, where a compiler combines kernels.
 #
-# Your code goes into `exercises/13_cuda_kernels.py`. (Lesson 12 is not written yet; you need
-# neither it nor lesson 11.)
+# Your code goes into `exercises/13_cuda_kernels.py`. (You need neither lesson 11 nor lesson 12.)
 
 # %% tags=["live"]
 from minigrad.course import watch

@@ -7,8 +7,7 @@
 # kernels, and let results take memory that is no longer needed; and your compiler trains the
 # digits. Next: lesson 15, mixed precision, which is planned.
 #
-# Your code goes into `exercises/14_compile.py`. (Lesson 12 is not written yet; you need
-# neither it nor lessons 10, 11 and 13.)
+# Your code goes into `exercises/14_compile.py`. (You need none of lessons 10 to 13.)
 
 # %% tags=["live"]
 from minigrad.course import watch

@@ -167,7 +167,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "Look at the types: is one a text, a float used as an index, or None?",
     ),
     (
-        r"The '(.{1,200}?)' construct is not supported",
+        r"The '(.{1,200}?):?' construct is not supported",
         _fixed("Numba does not compile this construct: {}"),
         "Keep it outside of the compiled function.",
     ),

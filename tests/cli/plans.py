@@ -32,6 +32,7 @@ GRADED = {
     "09": ("adam_step", "adamw_step", "lean_adam"),
     "10": ("Pool", "plan_reuse", "hand_step"),
     "11": ("k_sum_axis", "fuse", "smooth_all"),
+    "12": ("center_rows", "leaky", "ink_of_digits"),
     "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
 }
@@ -48,12 +49,16 @@ SIX_WEEKS = (
     ),
     (("06", "07"), "leave 06.no_grad to those who want it"),
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
-    (("10", "11"), "the longest week: begin with the predictions, and compare rooflines"),
-    (("13", "14"), "leave the matrix product and the transpose of 13 to those who want them"),
+    (("10", "11"), "begin with the predictions, and compare rooflines"),
+    (
+        ("12", "13", "14"),
+        "read the six messages of 12 together; leave the matrix product and the transpose of 13 to "
+        "those who want them",
+    ),
 )
 THIRTEEN_WEEKS = (
     (("00", "01"), "set-up, and how to read a failing check"),
-    (("02", "03"), ""),
+    (("02", "03"), "draw graphs by hand before anybody writes a search"),
     (("04",), ""),
     ((), "their own engine: extend it by one operation, and check its gradient (no exercise)"),
     (("05",), ""),
@@ -62,7 +67,11 @@ THIRTEEN_WEEKS = (
     (("08",), ""),
     (("09",), "a project begins: one model, trained on the engine with all their parts in it"),
     (("10",), "play the fragmentation game on paper: a row of boxes, and somebody is always late"),
-    (("11",), "compare the rooflines of all laptops: whose corner lies furthest right?"),
+    (
+        ("11", "12"),
+        "compare the rooflines of all laptops; collect the errors that the class has met, and look "
+        "for them on the card",
+    ),
     (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
     (("14",), "projects shown; each explains one line of the engine that the others choose"),
 )

@@ -26,7 +26,7 @@ def mutant(name: str, key: str, *changes: tuple[str, str], of: str = "") -> Muta
 SUM, MEDIAN, CENTER, GELU = "sum_rows", "median_sorted", "center_rows", "gelu"
 MEAN, RATIOS, LEAKY, INK = "moving_mean", "ratios", "leaky", "ink_of_digits"
 NJIT, PARALLEL = "@njit\n", "@njit(parallel=True)\n"
-BODY = "    out = np.empty_like(x)\n    fill_leaky(x, slope, out)\n    return out\n"
+BODY = "    out = np.empty(len(x))\n    fill_leaky(x, slope, out)\n    return out\n"
 CLOSURE = """
 def leaky(x, slope):
     @njit
@@ -72,7 +72,7 @@ MUTANTS = [
     mutant(MEDIAN, "not_compiled", (NJIT, "")),
     mutant(MEDIAN, "value", ("n // 2", "n // 2 - 1")),
     mutant(CENTER, "not_compiled", (NJIT, "")),
-    mutant(CENTER, "changed_input", ("np.empty_like(x)", "x")),
+    mutant(CENTER, "changed_input", ("np.empty(x.shape)", "x")),
     mutant(GELU, "numba", (NJIT, ""), of="normal_share"),
     mutant(GELU, "not_compiled", (NJIT, "")),
     mutant(MEAN, "numba", ("np.empty(0)", "0")),

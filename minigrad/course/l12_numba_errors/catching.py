@@ -66,7 +66,7 @@ def few(t: Tester) -> None:
 
 @ratios.check(points=2)
 def any_divisor(t: Tester) -> None:
-    """Only a divisor of 0 gives 0: negative, tiny and infinite ones do not."""
+    """Only a divisor of 0 gives 0: what is negative, tiny or infinite is divided."""
     for n in (1, 6, 8):
         a, b = numbers(t, n), numbers(t, n, low=-5, high=-1)
         b[::3] = 0.0
@@ -74,5 +74,6 @@ def any_divisor(t: Tester) -> None:
     for sign in (1.0, -1.0):
         b = np.array([1e-9, -1e-12, 0.0, -0.0, np.inf, 2.0])
         ask(t, sign * numbers(t, 6, low=1, high=4), b)
+    ask(t, np.array([np.inf, -np.inf, np.inf, 1.0]), np.array([2.0, 0.5, 0.0, -0.25]))
     ask(t, np.zeros(0), np.zeros(0))
     is_compiled(t)

@@ -1,9 +1,11 @@
 """What the checks of lesson 12 do in the learner's process: compile, count, watch a loop."""
 
 import warnings
+from types import CodeType
 
 import numpy as np
 from numba.core import event
+from numba.core.registry import CPUDispatcher
 
 from minigrad.errors import MinigradError
 from minigrad.simt.watch.loops import run_rounds
@@ -11,8 +13,21 @@ from minigrad.simt.watch.loops import run_rounds
 
 def state(mine, name):
     """Return how a function runs: "compiled", as Python "objects", or "plain" (no Numba)."""
-    signatures = getattr(getattr(mine, name), "nopython_signatures", None)
-    return "plain" if signatures is None else "compiled" if signatures else "objects"
+    function = getattr(mine, name)
+    if type(function) is not CPUDispatcher:
+        return "plain"
+    return "compiled" if function.nopython_signatures else "objects"
+
+
+def names_in(code):
+    """Return the names that a function's code uses, with those of comprehensions in it."""
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*map(names_in, inner))
+
+
+def without_rows(mine, name, x):
+    """Call a function with no rows, behind which memory holds those of x; return the result."""
+    return getattr(mine, name)(x[:0])
 
 
 def series(mine, name, x, numbers):
@@ -28,8 +43,8 @@ def series(mine, name, x, numbers):
         if k > 0:
             later += sum(one.is_start for _, one in recorder.buffer)
     plain = getattr(function, "py_func", function)
-    called = [getattr(mine, one, None) for one in plain.__code__.co_names]
-    is_compiled = any(getattr(one, "nopython_signatures", ()) for one in (function, *called))
+    called = [one for one in names_in(plain.__code__) if hasattr(mine, one)]
+    is_compiled = any(state(mine, one) == "compiled" for one in (name, *called))
     return {"results": results, "later": later, "compiles": is_compiled}
 
 

@@ -12,13 +12,13 @@ center_rows = lesson.exercise(
     "center_rows",
     difficulty=2,
     minutes=10,
-    returns="an array like x, each row less its mean",
+    returns="an array, each row of x less its mean",
     hints=(
         "Most of the message lists what Numba has tried. Near its end it says which argument is "
         "not known. Without that argument, what shape has the sum?",
         "Without keepdims, the means have shape (n,), and `x - means` goes along the *last* axis: "
         "for a square x without any error. A loop over the rows needs no such tricks.",
-        "out = np.empty_like(x), then for each i: out[i] = x[i] - x[i].mean(). Return out.",
+        "out = np.empty(x.shape), then for each i: out[i] = x[i] - x[i].mean(). Return out.",
     ),
 )
 

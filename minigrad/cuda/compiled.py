@@ -130,6 +130,10 @@ class _Names(ast.NodeTransformer):
                 raise self.source.recursion(node, function)
             value = self.cuda.jit(device=True)(translated(function, self.callers))
         elif isinstance(found, DType):
+            if found.is_coded:
+                raise NotInCudaError(
+                    f"kernels of your own have no {found}", fix="compute in mg.float32"
+                )
             value = found.numpy.type
         else:
             return None

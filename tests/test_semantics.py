@@ -20,7 +20,7 @@ from minigrad.formulas import expression
 from minigrad.memory.pool import Pool
 from minigrad.tape import backward, modes
 
-LAST = 51
+LAST = 52
 
 
 @pytest.fixture(autouse=True)
@@ -1395,3 +1395,40 @@ def test_item_52_autocast_lowers_products_alone_and_gradients_are_of_the_leaves(
         assert [v.dtype for v in step(w)] == ["float32", "float32", "float64"]
     found[1][0, 0].backward()
     assert w.grad.dtype == "float32"
+
+
+def test_item_53_ranks_agree_or_all_raise():
+    from minigrad import distributed as d
+
+    x = np.linspace(-1, 1, 14, dtype="f4").reshape(7, 2)
+
+    def model_of():
+        model = mg.nn.Linear(2, 1, bias=False)
+        model.weight.assign(mg.variable([[0.5, -0.5]]))
+        return model
+
+    def shard():
+        model = model_of()
+        rows = x[5:] if d.rank() else x[:5]
+        loss = (model(mg.variable(rows)) ** 2).mean()
+        d.DataParallel(model).backward(loss, weight=len(rows))
+        return model.weight.grad.numpy()
+
+    raised = []
+
+    def differ():
+        try:
+            d.all_reduce(mg.ones((1 + d.rank() // 2,)))
+        except errors.DistributedError as error:
+            raised.append(error)
+            raise
+
+    first, second = d.run(shard, 2)
+    assert (first == second).all()
+    alone = model_of()
+    (alone(mg.variable(x)) ** 2).mean().backward()
+    np.testing.assert_allclose(first, alone.weight.grad.numpy(), rtol=1e-6)
+    with pytest.raises(errors.DistributedError):
+        d.run(differ, 3)
+    assert [error.ranks for error in raised] == [(2,)] * 3
+    assert all("all_reduce 'sum' of float32[2]" in str(error) for error in raised)

@@ -70,6 +70,11 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "register_backward_hook": "y.register_hook(f) on what forward returns",
         "register_full_backward_hook": "y.register_hook(f) on what forward returns",
     },
+    "GradScaler": {
+        "is_enabled": "scaler.enabled", "get_growth_factor": "scaler.state_dict()['growth_factor']",
+        "get_backoff_factor": "scaler.state_dict()['backoff_factor']",
+        "get_growth_interval": "scaler.state_dict()['growth_interval']",
+    },
     "Optimizer": {
         "lr": "learning_rate", "params": "parameters", "param_groups": "groups",
         "add_param_group": "add",
@@ -227,6 +232,7 @@ ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, o
 
 # {function: what to write} if the arguments of a call do not fit
 ADVICE = {
+    "autocast": "`with mg.autocast('float16'):`, the dtype alone, for every device",
     "save": "mg.save('run.safetensors', model=model, optimizer=optimizer, step=1)",
     "load": "mg.load('run.safetensors', model=model, optimizer=optimizer)",
     **dict.fromkeys(

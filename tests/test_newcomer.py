@@ -430,6 +430,7 @@ def test_hints_name_what_exists():
         "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "mg.data": mg.data,
         "mg.distributed": mg.distributed,
         "Module": model, "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
+        "GradScaler": mg.optim.GradScaler(),
     }  # fmt: skip
     for place, hints in NAMES.items():
         assert not [name for name in hints if hasattr(places[place], name)], place

@@ -13,7 +13,14 @@ from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.fast import fast_path
 from minigrad.ops.gradient_plan import ElementwisePlan, NumberPlan, RowPlan
 from minigrad.ops.observers import announced, of_view
-from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
+from minigrad.ops.operands import (
+    check_operands,
+    constant,
+    first_variable,
+    fitting_numbers,
+    operand,
+    storable,
+)
 from minigrad.ops.routes import by_route
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.seams import seams
@@ -41,6 +48,7 @@ class Operation(Function):
     inputs: tuple = ()
     routes_ints = True  # False if forward looks at the values of ints, or converts them first
     takes_numbers = is_plain = commutes = takes_list = False
+    stores_numbers = False  # True if a number is the result somewhere: the dtype must hold it
     is_view = False  # whether the output shares the input's memory
     attributes: tuple = ()  # names of the arguments after the inputs
     defaults: tuple = ()  # defaults of the last attributes
@@ -215,6 +223,10 @@ class Elementwise(Operation, abstract=True):
         dtype = cls.result_dtype(operands)
         if len(arrays) < len(operands):
             operands = fitting_numbers(cls.name, operands, dtype)
+            if cls.stores_numbers and dtype.is_float:
+                for x in operands[cls.promotes]:
+                    if not isinstance(x, Array):
+                        storable(cls.name, x, dtype)
         if seams.kernel and first.size:
             replaced = seams.kernel(cls.name, operands)
             if replaced is not None:

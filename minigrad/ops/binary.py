@@ -136,11 +136,13 @@ class Where(Elementwise):
     """a where c else b, broadcast.  (...), (...), (...) -> (...).
 
     Both sides are computed. A NaN on the side not taken does not reach the output, but it can reach
-    the gradient (0 * NaN). Replace the inputs that cause it before the operation, not after.
+    the gradient (0 * NaN). Replace the inputs that cause it before the operation, not after. A
+    number that the result's dtype does not hold is an error; infinities and NaN are in every float.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
     promotes = slice(1, 3)
+    stores_numbers = True
 
     def formula(c, a, b):
         return where(c, a, b)

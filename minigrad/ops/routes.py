@@ -178,6 +178,14 @@ def _explored(op, args, attributes):
     lines = written(recorder, out, slow)
     if lines is None:
         return None
+    if op.stores_numbers and out.dtype.is_float:
+        most = out.dtype.overflow
+        checks = [
+            f"if not -{most!r} < x{k} < {most!r}: return {slow}"
+            for k, x in enumerate(operands)
+            if not isinstance(x, Array)
+        ]
+        lines = lines._replace(lines=(*checks, *lines.lines))
     kinds = "".join("x" if isinstance(x, Array) else "n" for x in operands)
     outline = tuple(
         [(x.shape, x.dtype) if isinstance(x, Array) else None for x in (*operands, out)]

@@ -33,7 +33,7 @@ from minigrad.formulas.expression import (
     symbol,
     where,
 )
-from minigrad.hints import teaching, teaching_class
+from minigrad.hints import missing, teaching, teaching_class
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.optim.clipping import (
     norms_of,
@@ -386,6 +386,9 @@ class GradScaler:
         )
         self._write(**dict(zip(NAMES, numbers, strict=True)))
         self._iteration = Iteration()
+
+    def __getattr__(self, name):
+        raise missing("GradScaler", name, "GradScaler has no attribute", known=dir(type(self)))
 
     def __reduce_ex__(self, protocol):
         return _restored, (self.state_dict(), self._enabled)

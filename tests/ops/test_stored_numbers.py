@@ -1,9 +1,13 @@
 """A Python number in memory of another dtype: NumPy's result, by every way that writes one."""
 
+import math
+
 import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.array.dtypes import DTYPES
+from minigrad.errors import DTypeError
 
 WAYS = {
     "full": lambda v, d: mg.full((2,), v, dtype=d),
@@ -63,3 +67,26 @@ def test_a_fraction_that_a_compiled_step_receives_is_refused_as_in_eager_mode(ma
                 step(value)
         else:
             assert step(value).item() == value
+
+
+CHOICES = {
+    "where": lambda x, v: mg.where([True, False], v, x),
+    "where, last": lambda x, v: mg.where([False, True], x, v),
+    "masked_fill": lambda x, v: mg.masked_fill(x, [True, False], v),
+}
+HALVES = [d.name for d in DTYPES if d.is_narrow]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, mg.compile], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [*HALVES, "float32"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_refuses_a_number_that_the_dtype_does_not_hold(name, dtype, wrap):
+    x, choose = mg.variable([1.0, 2.0], dtype), wrap(CHOICES[name])
+    most = x.dtype.limits[1]
+    for value in (3.0, 4.0, 5.0, -most, most, -math.inf, math.inf):  # the second makes a route
+        assert choose(x, value)[0].item() == value
+    assert math.isnan(choose(x, math.nan)[0].item())
+    for value in (-x.dtype.overflow, x.dtype.overflow, -1e300):
+        with pytest.raises(DTypeError, match=f"wanted numbers that {dtype} holds"):
+            choose(x, value)
+    assert choose(x, 3.0)[0].item() == 3.0

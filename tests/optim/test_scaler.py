@@ -618,3 +618,10 @@ def test_scaler_and_optimizer_are_freed_with_their_last_reference():
         assert found[0]() is None
     finally:
         gc.enable()
+
+
+def test_names_of_pytorch_say_what_to_write():
+    with pytest.raises(AttributeError, match=r"scaler\.enabled"):
+        optim.GradScaler().is_enabled()
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'"):
+        _ = optim.GradScaler().nonsense

@@ -282,6 +282,8 @@ def temporaries(kernel, arguments):
     asked = rtsys.get_allocation_stats().alloc - before
     if not was_on:
         _nrt_python.memsys_disable_stats()
+    if len(kernel.nopython_signatures) < len(kernel.signatures):
+        raise NotCompiledError("a function in object mode, which is Python at Python's speed")
     return asked - sum(isinstance(a, np.ndarray) for a in arguments)
 
 

@@ -38,6 +38,16 @@ def leaky(x, slope):
     fill(x, out)
     return out
 """
+FAKE = """
+class Dispatcher:
+    nopython_signatures = [1]
+
+    def __call__(self, x):
+        return x.sum(axis=0)
+
+
+sum_rows = Dispatcher()
+"""
 RECOMPILE = "    fill_leaky.recompile()\n"
 GLOBAL = """
 SLOPE = 0.01
@@ -65,6 +75,7 @@ MUTANTS = [
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "0.0")),
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "None")),
     mutant(SUM, "not_compiled", (NJIT, "")),
+    Mutant(SUM, "not_compiled", FAKE),
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(1)")),
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(x.shape)")),
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "np.zeros(x.shape[1], np.float32)")),

@@ -189,6 +189,15 @@ def test_compiled_function_arrays_of_any_layout_and_a_result():
     assert (out[0], rounds) == (X[::-2, 1].sum(), 3)
 
 
+def test_arguments_without_a_name():
+    def starred(*arrays):
+        for i in prange(len(arrays[0])):
+            arrays[1][0] = i
+
+    with pytest.raises(DataRaceError, match="element 0 of argument 1"):
+        run_rounds(starred, X, np.zeros(2))
+
+
 def test_loop_without_rounds():
     result, _, rounds = run_rounds(a_variable, X[:0], np.zeros(1))
     assert (result, rounds) == (None, 0)

@@ -2,12 +2,13 @@
 
 import warnings
 from types import CodeType
+from typing import Any
 
 import numpy as np
 from numba.core import event
 from numba.core.registry import CPUDispatcher
 
-from minigrad.errors import MinigradError
+from minigrad.errors import DataRaceError
 from minigrad.simt.watch.loops import run_rounds
 
 
@@ -53,12 +54,13 @@ def watched(mine, name, arguments):
     function = getattr(mine, name)
     try:
         result, after, rounds = run_rounds(function, *arguments)
-    except MinigradError as error:
+    except DataRaceError as error:
+        race: Any = error
         return {
             "raised": type(error).__name__,
             "element": str(error.got or ""),
-            "rounds": [error.other_thread[0], error.thread[0]],
-            "lines": [error.other_line, int(str(error.where).partition("  ")[0].split(":")[-1])],
+            "rounds": [race.other_thread[0], race.thread[0]],
+            "lines": [race.other_line, int(str(error.where).partition("  ")[0].split(":")[-1])],
             "text": str(error.where).partition("  ")[2],
         }
     return {"result": result, "after": after, "rounds": rounds}

@@ -11,6 +11,7 @@ import functools
 import linecache
 import sys
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -43,17 +44,21 @@ class _Rounds:
     """One run: which loop and which round is going on, and the memory that it uses."""
 
     def __init__(self, function):
-        self.function = getattr(function, "py_func", function)
+        self.function: Any = getattr(function, "py_func", function)
         self.file, self.name = self.function.__code__.co_filename, self.function.__name__
         self.most, self.round = 0, 0
-        self.memory = self.lanes = None  # of the loop that is running
+        self.memory: Any = None  # of the loop that is running
+        self.lanes: Any = None
         self.regions, self.sites, self.made = {}, {}, {}
 
     def run(self, arguments):
-        names = self.function.__code__.co_varnames
+        code = self.function.__code__
+        names = code.co_varnames[: code.co_argcount]
         given = [
-            self.watched(np.array(one, order="C"), name) if isinstance(one, np.ndarray) else one
-            for name, one in zip(names, arguments, strict=False)
+            self.watched(np.array(one, order="C"), names[k] if k < len(names) else f"argument {k}")
+            if isinstance(one, np.ndarray)
+            else one
+            for k, one in enumerate(arguments)
         ]
         result = self.in_python(self.function)(*given)
         return self.bare(result), [self.bare(one) for one in given], self.most
@@ -193,7 +198,7 @@ class _Rounds:
         details = dict(error.details)
         other = error.other_thread[0]
         did = details["other"].partition(") has ")[2].rpartition(") has ")[2]
-        new = DataRaceError(
+        new: Any = DataRaceError(
             f"{site.text}: two rounds of the loop use one element, and nothing says who is first",
             got=f"{region.element(cell * itemsize, itemsize, site)}",
             fix="give each round an element of its own, and combine them after the loop; a "
@@ -249,18 +254,19 @@ class _Watched(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, dtype=None, copy=None):
         return np.array(self.rounds.bare(self, reads=True), dtype=dtype)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **named):
-        # `total += …` on a whole array: a reduction, for which each thread has an array of its own
-        reduced = out is not None and out[0] is inputs[0] and out[0].array is out[0].base
-        plain = [self.rounds.bare(one, not (reduced and one is out[0])) for one in inputs]
-        found = getattr(ufunc, method)(*plain, **named)
-        if out is None:
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **named):
+        if not out:
+            found = getattr(ufunc, method)(*self.rounds.bare(inputs, reads=True), **named)
             return self.rounds.watched(found) if isinstance(found, np.ndarray) else found
-        if reduced:
-            out[0].array[...] = found
+        (target,) = out
+        # `total += …` on a whole array: a reduction, for which each thread has an array of its own
+        if target is inputs[0] and target.array is target.base:
+            plain = [target.array, *self.rounds.bare(inputs[1:], reads=True)]
+            target.array[...] = getattr(ufunc, method)(*plain, **named)
         else:
-            out[0][...] = found
-        return out[0]
+            plain = self.rounds.bare(inputs, reads=True)
+            target[...] = getattr(ufunc, method)(*plain, **named)
+        return target
 
     @property
     def T(self):

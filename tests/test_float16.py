@@ -439,6 +439,12 @@ def test_numpy_shares_the_memory(half):
     assert (x + a[0]).dtype == (a + x).dtype == half.name
 
 
+def test_names_of_pytorch_are_explained():
+    for wrong, right in (("half", "float16"), ("bfloat16", "bfloat16")):
+        with pytest.raises(AttributeError, match=rf"x\.to\('{right}'\)"):
+            getattr(mg.ones((2,)), wrong)
+
+
 class Other:
     """An array of a library that speaks DLPack: of its version 1, or of an older one."""
 

@@ -55,7 +55,6 @@ CALLS = {  # as people type it: (call, what the advice has to show)
     "mg.matmul(x)": (lambda: mg.matmul(X), "matmul(a, b)"),
     "mg.linear(x)": (lambda: mg.linear(X), "linear(x, w, b=None)"),
     "pow(x, 2, 3)": (lambda: pow(X, 2, 3), "modulo n"),
-    "x.bfloat16()": (lambda: X.bfloat16(), "x.to('bfloat16')"),
     "x.to('int8')": (lambda: X.to("int8"), "there is no int8"),
     "mg.zeros((-1,))": (lambda: mg.zeros((-1,)), "zeros((n, ...))"),
     "mg.ones((2, -1))": (lambda: mg.ones((2, -1)), "x.reshape"),

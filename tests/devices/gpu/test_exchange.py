@@ -3,10 +3,12 @@
 import gc
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.array.bits import Bfloats
 from minigrad.array.dtypes import float32
 from minigrad.devices.gpu.driver import errors as cuda_errors
 from minigrad.devices.gpu.driver.driver import Driver
@@ -71,6 +73,19 @@ def test_streams_wait_for_each_other_when_memory_is_lent_and_when_it_comes_back(
     assert waits == waited[:1]
     del lent
     assert waits == waited
+
+
+def test_bfloat16_is_lent_as_such_by_dlpack_alone(cuda, monkeypatch):
+    def view(driver, owner, array):
+        words = np.array([0x3F80], np.uint16)
+        return SimpleNamespace(__dlpack__=lambda **options: words.__dlpack__())
+
+    monkeypatch.setattr(DoubleDriver, "view", view, raising=False)
+    x = there(np.ones(1, ml_dtypes.bfloat16))
+    capsule = x.__dlpack__()
+    read = Bfloats(SimpleNamespace(__dlpack__=lambda **options: capsule))  # refuses others
+    assert np.from_dlpack(read).tolist() == [0x3F80]
+    assert not hasattr(x, "__cuda_array_interface__")  # it has no name for them
 
 
 def test_what_runs_backwards_is_lent_as_a_copy(cuda, exported, monkeypatch):

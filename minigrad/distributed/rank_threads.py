@@ -20,7 +20,7 @@ GRACE = 2.0  # seconds that a rank at work has to end after another one has fail
 class Meeting:
     """Where the threads of a group meet: round by round, each leaves something for all.
 
-    A rank enters round k + 2 only after all have entered k + 1, hence have left k.
+    A rank enters a round only after all have come to the one before, and hold what was left there.
     """
 
     def __init__(self, size, timeout):
@@ -34,7 +34,7 @@ class Meeting:
         with self.changed:
             came = self.rounds.setdefault(number, {})
             came[rank] = what
-            self.rounds.pop(number - 2, None)
+            self.rounds.pop(number - 1, None)
             self.changed.notify_all()
             self.changed.wait_for(lambda: self._is_over(came), self.timeout)
             if len(came) == self.size:

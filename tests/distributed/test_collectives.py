@@ -237,12 +237,12 @@ def test_a_rank_that_does_not_come_is_named_by_all_that_wait():
 
     began = time.monotonic()
     try:
-        found, _ = faults(work, timeout=0.2)
+        found, _ = faults(work, timeout=1.0)
         waited = time.monotonic() - began
         assert {0, 2} <= set(found)
         for rank in (0, 2):
             assert "call 1 of mg.distributed, all_reduce 'sum'" in str(found[rank])
-            assert "rank 1 did not come within 0.2 s" in str(found[rank])
+            assert "rank 1 did not come within 1 s" in str(found[rank])
         assert waited < 15  # not until the rank comes
     finally:
         release.set()

@@ -157,7 +157,7 @@ CALL = "call 2 of mg.distributed, all_reduce 'sum' of float32[4]: rank 1 "
     [
         ("raises", 20, CALL + "raised ValueError: no such batch"),
         ("killed", 20, CALL + "was killed by SIGKILL"),
-        ("stopped", 2, CALL + "did not come within 2 s"),
+        ("stopped", 5, CALL + "did not come within 5 s"),
         ("exits", 20, CALL + "has ended"),
         ("shape", 20, "rank 1: all_reduce 'sum' of float32[3], train.py:"),
         ("order", 20, "rank 1: barrier, train.py:"),

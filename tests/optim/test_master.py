@@ -6,6 +6,8 @@ import pytest
 import minigrad as mg
 from minigrad.array.dtypes import DTYPES, float32
 from minigrad.errors import StateError
+from minigrad.optim import passes
+from minigrad.optim.passes import cut
 from minigrad.seams import seams
 from tests.optim.reference import CASES
 
@@ -113,6 +115,21 @@ def test_what_a_person_writes_into_a_parameter_counts(dtype, wrap):
     step()
     wanted = [4.0 - 2.0**-13, 1.0 - 3 * 2.0**-13]
     assert optimizer.state[p.id]["master"].tolist() == wanted
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_threads_share_a_large_parameter(dtype, monkeypatch):
+    monkeypatch.setattr(passes, "cut", lambda sizes, parts: cut(sizes, 3))
+    p = mg.nn.Parameter(mg.linspace(-2.0, 2.0, 1001).to(dtype))
+    before = values(p)
+    optimizer = mg.optim.SGD([p], learning_rate=0.25, momentum=0.5)
+    for _ in range(2):
+        p.grad = mg.ones_like(p)
+        optimizer.step()
+    wanted = before.astype(np.float32) - np.float32(0.625)
+    assert optimizer.state[p.id]["master"].tolist() == wanted.tolist()
+    assert optimizer.state[p.id]["momentum"].tolist() == [1.5] * 1001
+    np.testing.assert_array_equal(values(p), rounded(wanted, dtype))
 
 
 @pytest.mark.parametrize("dtype", HALVES)

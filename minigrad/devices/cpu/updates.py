@@ -29,6 +29,8 @@ def update_text(update, dtype):
     """Return (source text, source files it needs) of the kernel of an Update."""
     arrays, emitter, stores = update.elements(Emitter, dtype)
     real, wide = emitter.real, dtype.arithmetic
+    size = wide.itemsize  # offsets count bytes of the state; those of a narrow parameter are a part
+    part = f" // {size // dtype.itemsize}" if dtype.is_narrow else ""
     numbers = [f"n{k}" for k in range(len(update.numbers))]
     lines = [
         "@restrict_jit",
@@ -61,19 +63,16 @@ def update_text(update, dtype):
     includes |= found.includes
     value_of = dict(zip(fixed, found.values, strict=True))
     value_of |= {k: f"c[{1 + place}]" for place, k in enumerate(update.of_steps)}
-    given = [
-        f"{dtype.pointer}(table[row + {a}] + {dtype.itemsize} * at)" for a in (PARAMETER, GRADIENT)
-    ]
+    given = [f"{dtype.pointer}(table[row + {a}] + at{part})" for a in (PARAMETER, GRADIENT)]
     given += [
-        f"{wide.pointer}(table[row + {STATE}] + {wide.itemsize} * (at + {k} * slot))"
-        for k in range(len(update.slots))
+        f"{wide.pointer}(table[row + {STATE}] + at + {k} * slot)" for k in range(len(update.slots))
     ]
     given += ["pieces[3 * k + 2]", *(f"{real}({value_of[k]})" for k in range(len(numbers)))]
     lines += [
         "    for k in range(first, last):",
-        f"        row, at = pieces[3 * k] * {ROW}, pieces[3 * k + 1]",
+        f"        row, at = pieces[3 * k] * {ROW}, {size} * pieces[3 * k + 1]",
         f"        if table[row + {GRADIENT}] != 0:",
-        f"            c, slot = f8_at(table[row + {COUNTERS}]), table[row + {SLOT}]",
+        f"            c, slot = f8_at(table[row + {COUNTERS}]), {size} * table[row + {SLOT}]",
         *_indented(3, found.lines),
         f"            update({', '.join(given)})",
     ]

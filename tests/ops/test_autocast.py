@@ -82,7 +82,7 @@ def gradients(model):
 
 
 def bits(variables):
-    return [v.detach().to("cpu").numpy().tobytes() for v in variables]
+    return [v.detach().to("cpu").to("float64").numpy().tobytes() for v in variables]
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -145,8 +145,7 @@ class autocast(Block):
     called inside, or have the block inside.
 
     Args:
-        dtype: 'float16', or another dtype of half precision. Gradients in float16 want a
-            `mg.optim.GradScaler`.
+        dtype: 'bfloat16' or 'float16'. Gradients in float16 want a `mg.optim.GradScaler`.
         enabled: False turns an outer block off inside.
 
     Raises:

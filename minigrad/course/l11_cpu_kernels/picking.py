@@ -212,6 +212,7 @@ def beyond(t: Tester) -> None:
     questions = [
         *both_ways(100_000, {"one": flat, "two": steep}),
         *both_ways(2, {"one": [(10, 5e-6), (100, 9e-6)], "two": [(10, 6e-6), (100, 6e-5)]}),
+        *both_ways(2, {"one": [(10, 5e-6), (100, 9e-6), (1000, 9e-2)], "two": flat}),
         *both_ways(1, {"one": [(1000, 2e-5), (100, 4e-6)], "two": [(1000, 6e-5), (100, 4.1e-6)]}),
         *both_ways(50_000, {"two": early, "one": late}),
     ]

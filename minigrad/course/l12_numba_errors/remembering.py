@@ -35,7 +35,7 @@ def expected(x: np.ndarray, slope: float) -> np.ndarray:
 def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
     """Call leaky with one slope after the other; fail unless each result is right."""
     x = numbers(t, n)
-    x[:2] = -1.5, 0.0
+    x[:3] = -1.5, 0.0, 0.5
     calls = ", then ".join(f"leaky(x, {slope})" for slope in slopes[:4])
     dots = ", …" if len(slopes) > 4 else ""
     seen = t.drive("series", "leaky", x, slopes, given=f"x = {show(x)}; {calls}{dots}")
@@ -47,7 +47,14 @@ def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
             Mistake("linear", slope * x, "Which elements are scaled, and which stay?"),
         ]
         attempt = "Which elements are scaled, and by what?"
-        t.close(got, expected(x, slope), attempt=attempt, mistakes=mistakes, what=f"call {k + 1}")
+        t.close(
+            got,
+            expected(x, slope),
+            attempt=attempt,
+            mistakes=mistakes,
+            what=f"call {k + 1}",
+            rtol=1e-10,
+        )
     return seen
 
 

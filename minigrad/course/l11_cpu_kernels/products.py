@@ -83,7 +83,8 @@ def values(t: Tester) -> None:
     """c is the product, whether or not the sizes are multiples of block; also when empty."""
     f4 = "float32"
     for (n, k, m), block in (
-        ((2, 2, 2), 2), ((3, 3, 3), 2), ((4, 6, 5), 3), ((5, 4, 7), 100), ((2, 3, 70), 100), ((7, 5, 3), 1),
+        ((2, 2, 2), 2), ((3, 3, 3), 2), ((4, 6, 5), 3), ((5, 4, 7), 100),
+        ((2, 3, 70), 100), ((7, 5, 3), 1),
         ((1, 9, 1), 4), ((0, 3, 2), 2), ((2, 0, 3), 2), ((2, 3, 0), 2),
     ):  # fmt: skip
         ask(t, samples.numbers(t.random, (n, k), f4), samples.numbers(t.random, (k, m), f4), block)

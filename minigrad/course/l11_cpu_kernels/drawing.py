@@ -75,8 +75,7 @@ def draw_roofline(
         peak: operations a second.
         points: for each kernel operations a byte, and operations a second.
     """
-    across = np.array([1 / 32, 1024.0])
-    roof = np.geomspace(*across, 200)
+    roof = np.geomspace(1 / 32, 1024, 200)
     axis.loglog(roof, np.minimum(peak, roof * bandwidth) / 1e9, color="black", linewidth=1.5)
     ridge = peak / bandwidth
     axis.axvline(ridge, color="gray", linestyle=":", linewidth=1)

@@ -13,7 +13,7 @@ from collections import OrderedDict
 
 import numpy as np
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime import _nrt_python, rtsys
+from numba.core.runtime import _nrt_python, rtsys  # pyright: ignore
 
 LINE = 64  # bytes that memory and a cache exchange at once
 LINES = 64  # lines that the model of a cache holds: 4 KiB
@@ -91,7 +91,7 @@ class Memory:
 class Watched(np.ndarray):
     """An array whose accesses are counted, by index or by NumPy's functions."""
 
-    memory = None
+    memory: Memory | None = None
 
     def __array_finalize__(self, other):
         if self.memory is None:
@@ -125,7 +125,7 @@ class Watched(np.ndarray):
     def __getitem__(self, index):
         address = self.one(index)
         got = super().__getitem__(index)
-        if address is not None:
+        if address is not None and self.memory is not None:
             self.memory.touch(address, False)
         elif isinstance(got, Watched) and not np.may_share_memory(got, self):
             got.touch(False)
@@ -137,7 +137,7 @@ class Watched(np.ndarray):
             value.touch(False)
             value = value.view(np.ndarray)
         np.ndarray.__setitem__(self.view(np.ndarray), index, value)
-        if address is not None:
+        if address is not None and self.memory is not None:
             self.memory.touch(address, True)
         elif isinstance(part := self.view(np.ndarray)[index], np.ndarray):
             part = part.view(Watched)

@@ -84,7 +84,9 @@ def written(
     right: np.ndarray,
     attempt: str,
     mistakes: Sequence[Mistake] = (),
-    **closeness: float,
+    *,
+    rtol: float,
+    atol: float,
 ) -> None:
     """Fail unless the output holds what is right, in each element."""
     added = "What stood in out before is part of it. Who writes there first?"
@@ -96,7 +98,9 @@ def written(
     ]
     if right.size == 0:
         all_mistakes = []
-    t.close(counted.out, right, attempt=attempt, mistakes=all_mistakes, what="out", **closeness)
+    t.close(
+        counted.out, right, attempt=attempt, mistakes=all_mistakes, what="out", rtol=rtol, atol=atol
+    )
 
 
 def no_temporaries(t: Tester, counted: Counted) -> None:

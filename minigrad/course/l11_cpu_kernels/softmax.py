@@ -86,12 +86,13 @@ def far_from_zero(t: Tester) -> None:
     x = samples.numbers(t.random, (3, 5), "float32")
     for level in (900, -900, 30000):
         ask(t, x + np.float32(level))
-    ask(t, x + np.float32([[2000], [0], [-2000]]))
+    ask(t, x + np.array([[2000], [0], [-2000]], np.float32))
     for column in (0, 2, 4):
         x = samples.numbers(t.random, (3, 5), "float32")
         x[0, column], x[1, column], x[2, column] = -np.inf, np.nan, 1000
         ask(t, x)
-    ask(t, np.float32([[-np.inf, -np.inf], [np.inf, 1], [1, np.inf], [np.nan, np.inf], [2, 2]]))
+    inf, nan = np.inf, np.nan
+    ask(t, np.array([[-inf, -inf], [inf, 1], [1, inf], [nan, inf], [2, 2]], np.float32))
 
 
 @k_softmax_fused.check(points=2, only_with=("rows",))

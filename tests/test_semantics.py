@@ -20,7 +20,7 @@ from minigrad.formulas import expression
 from minigrad.memory.pool import Pool
 from minigrad.tape import backward, modes
 
-LAST = 52
+LAST = 53
 
 
 @pytest.fixture(autouse=True)

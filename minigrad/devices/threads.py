@@ -99,6 +99,7 @@ class _Worker:
         self.is_running = False
         return True
 
+    @uninterrupted
     def stand_by(self, board):
         """Serve at a board when no call is left; nobody waits for the end of that."""
         self.board = board
@@ -215,7 +216,9 @@ class Threads:
                         shared.errors.append(worker.error)
                         worker.error = None
         except BaseException:  # Ctrl-C
-            self._abandon(workers, shared)
+            shared.stop()
+            if taken[-1]:
+                self._abandon()
             raise
         finally:
             if taken[-1]:
@@ -293,27 +296,24 @@ class Threads:
                 worker.done.acquire()
             return True
         except BaseException:  # Ctrl-C
-            self._abandon(workers or ())
+            if taken[-1]:
+                self._abandon()
             raise
         finally:
             if taken[-1]:
                 self._busy.release()
 
     @uninterrupted
-    def _abandon(self, workers, shared=None):
-        """Let these workers, whose states are unknown, end what they run, and then themselves.
-
-        shared: calls that they share; those that have not begun are not made.
-        """
-        self._workers = []
-        if shared is not None:
-            shared.stop()
+    def _abandon(self):
+        """Let the workers, whose states are unknown, end what they run, and then themselves."""
+        workers, self._workers = self._workers, []
         for worker in workers:
             worker.take_back()
         _wait_until_idle(workers)
         for worker in workers:
             worker.end()
 
+    @uninterrupted
     def _ready(self, count):
         """Return `count` idle workers, or None if the system has no more threads."""
         try:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.devices import denormals
 from minigrad.devices.threads import Threads, threads
 
 BIG = 300_001  # elements: above the size from which kernels are cut, and not a multiple of anything
@@ -238,6 +239,36 @@ def test_run_interrupted_often_leaves_no_threads_behind():
     while threading.active_count() > before + 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() <= before + 2
+
+
+def test_run_interrupted_before_it_has_its_workers_leaves_no_threads_behind(monkeypatch):
+    before, pool = threading.active_count(), Threads(3)
+    pool._ready(2)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(denormals, "get_mode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(lambda: None, [(), (), ()])
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+def test_who_is_interrupted_without_the_workers_leaves_those_of_another_caller():
+    pool, calls = Threads(2), []
+    (worker,) = pool._ready(1)
+
+    def interrupted(k):
+        calls.append(k)
+        raise KeyboardInterrupt
+
+    with pool._busy, pytest.raises(KeyboardInterrupt):
+        pool.run(interrupted, [(0,), (1,)])
+    assert calls == [0]
+    assert pool._workers == [worker]
 
 
 def test_run_within_run_does_not_wait_for_itself():

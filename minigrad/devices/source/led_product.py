@@ -36,7 +36,7 @@ def lead_T(board, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, s
     take_parts(board)
     add(board, 1)
     spins = 0
-    while look(board + INSIDE) > 0:
+    while add(board + INSIDE, 0) > 0:  # not `look`: it must not pass the addition above
         spins += 1
         if spins > SPINS:
             YIELD()
@@ -53,7 +53,7 @@ def serve_T(board):
         turn = look(board)
         if turn & 1 and turn != seen:
             add(board + INSIDE, 1)
-            if look(board) == turn:
+            if add(board, 0) == turn:
                 take_parts(board)
                 rounds = 0
             add(board + INSIDE, -1)

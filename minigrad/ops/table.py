@@ -198,7 +198,7 @@ def _install():
     Variable.__neg__ = operator(unary.Neg)
     Variable.__hash__ = object.__hash__
     Variable.__pow__ = dispatched("pow", teaching(binary.power))
-    Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)
+    Variable.__rpow__ = lambda self, other: functions["pow"](other, self)
     Variable.__abs__ = functions["abs"]
     Variable.__pos__ = lambda self: (
         shape.clone(self) if self.dtype.kind != "b" else self.to("int64")

@@ -7,6 +7,7 @@ nothing is cast in a backward pass: gradients have the dtypes of the forward pas
 """
 
 import functools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from minigrad.arguments import flag, short
 from minigrad.array.dtypes import DTYPES, as_dtype, float32, float64, promote
 from minigrad.errors import DTypeError
 from minigrad.memory.blocks import Block
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant, first_variable
 from minigrad.ops.shape import Cast
 from minigrad.tape.modes import state
@@ -34,28 +36,36 @@ TABLE = {  # which dtype the floats among a function's arguments get, but for fl
     WIDEST: ("scatter_add", "index_add", "stack", "concatenate"),
 }  # fmt: skip
 RULES = {name: rule for rule, names in TABLE.items() for name in names}
+VIEWS = ("einsum",)  # products that may return a view of an operand
 entrances: dict[Any, Any] = {}  # {name: the function with its fast path}, by ops.table
 
 
 class _Weight:
-    """A leaf's values in half precision, while nobody has written to the leaf."""
+    """A leaf's values in half precision, while nobody has written to either."""
 
     def __init__(self, leaf, dtype, half):
-        self.leaf, self.array, self.half = leaf, leaf.array, half
-        self.version, self.dtype = leaf.array.version, dtype
+        # the table forgets a leaf that dies: pop(key, the reference), without a line of Python
+        self.leaf = weakref.ref(leaf, functools.partial(state.casts.pop, id(leaf)))
+        self.array, self.half = leaf.array, half
+        self.versions, self.dtype = (leaf.array.version, half.version), dtype
 
     def is_of(self, leaf, dtype):
         """Returns whether it still has the values of a leaf."""
         now = leaf.array
-        is_same = self.leaf is leaf and self.array is now and self.version == now.version
-        return is_same and self.dtype is dtype
+        is_same = self.leaf() is leaf and self.array is now and self.dtype is dtype
+        return is_same and self.versions == (now.version, self.half.version)
 
 
-def _cast(x, dtype):
-    """Casts a Variable. A leaf that requires gradients is converted once in a block."""
+def _cast(x, dtype, is_shared):
+    """Casts a Variable. A leaf that requires gradients is converted once in a block.
+
+    is_shared: whether calls may share the converted values: nobody gets a view of them.
+    """
     if x.dtype is dtype:
         return x
     if x.node is not None or not x._requires_grad or not dtype.is_narrow or state.is_inference:
+        return x.to(dtype)
+    if not is_shared or x.array.is_foreign:  # NumPy may write there, and no version tells
         return x.to(dtype)
     found = state.casts.get(id(x))
     if found is None or not found.is_of(x, dtype):
@@ -68,30 +78,36 @@ def _cast(x, dtype):
 
 
 def _floats(values):
-    """Returns the Variables among values, and in lists of them, that autocast may cast."""
+    """Returns the Variables of floats among values, and in lists of them."""
     found = []
     for v in values:
         if isinstance(v, Variable):
-            found += [v] if v.dtype.is_float and v.dtype is not float64 else []
+            found += [v] if v.dtype.is_float else []
         elif isinstance(v, (list, tuple)):
             found += _floats(v)
     return found
 
 
-def _cast_all(v, dtype, near):
+def _cast_all(v, cast, near):
+    """Applies a function to the Variables in a value whose dtype autocast may change."""
     if isinstance(v, Variable):
-        return _cast(v, dtype) if v.dtype.is_float and v.dtype is not float64 else v
+        return cast(v) if v.dtype.is_float and v.dtype is not float64 else v
     if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.dtype != np.float64:
-        return _cast_all(constant(v, "autocast", near), dtype, near)
+        return _cast_all(constant(v, "autocast", near), cast, near)
     if type(v) in (list, tuple):
-        return type(v)([_cast_all(x, dtype, near) for x in v])
+        return type(v)([_cast_all(x, cast, near) for x in v])
     return v
 
 
-def _arguments(rule, lower, args, named):
-    """Casts the arguments of a call by a rule. lower: the block's dtype."""
-    floats = _floats([*args, *named.values()])
-    if not floats:
+def _arguments(name, lower, args, named):
+    """Casts the arguments of a call by the rule for its name. lower: the block's dtype."""
+    rule, values = RULES[name], [*args, *named.values()]
+    found = _floats(values)
+    floats = [x for x in found if x.dtype is not float64]
+    is_wide = len(floats) < len(found) or any(
+        isinstance(v, np.ndarray) and v.dtype == np.float64 for v in values
+    )
+    if not floats or (rule is LOWER and is_wide):  # products refuse float64 beside other floats
         return args, named
     if rule is LOWER:
         dtype = lower
@@ -100,9 +116,17 @@ def _arguments(rule, lower, args, named):
     else:
         dtype = functools.reduce(promote, [x.dtype for x in floats])
     near = first_variable(floats)
-    return [_cast_all(v, dtype, near) for v in args], {
-        k: _cast_all(v, dtype, near) for k, v in named.items()
+    cast = functools.partial(_cast, dtype=dtype, is_shared=name not in VIEWS)
+    return [_cast_all(v, cast, near) for v in args], {
+        k: _cast_all(v, cast, near) for k, v in named.items()
     }
+
+
+@uninterrupted
+def _switch(dtype):
+    """Sets the dtype that this thread casts to, or None."""
+    state.autocast = dtype
+    state.update()
 
 
 def dispatched(name, function):
@@ -111,7 +135,7 @@ def dispatched(name, function):
     Inside a block of autocast, where fast paths are off, the wrapper casts what TABLE says, and
     calls the function of this name in `entrances` outside of the block.
     """
-    rule = RULES.get(name)
+    is_listed = name in RULES
 
     @functools.wraps(function)
     def wrapper(*args, **named):
@@ -119,14 +143,12 @@ def dispatched(name, function):
         if lower is None or state.backward_pass is not None:
             return function(*args, **named)
         try:
-            state.autocast = None
-            state.update()
-            if rule is not None:
-                args, named = _arguments(rule, lower, args, named)
+            _switch(None)
+            if is_listed:
+                args, named = _arguments(name, lower, args, named)
             return entrances[name](*args, **named)
         finally:
-            state.autocast = lower
-            state.update()
+            _switch(lower)
 
     return wrapper
 
@@ -140,7 +162,8 @@ class autocast(Block):
     PyTorch's. float64, ints and bools stay as they are.
 
     Call `backward` after the block: its gradients have the dtypes of the forward pass, so those of
-    parameters are float32. Parameters are cast once in a block. A block concerns its thread alone;
+    parameters are float32. Parameters are cast once in a block, but for those in memory that NumPy
+    may write to, and for einsum, which may return a view. A block concerns its thread alone;
     blocks nest, and one is also a decorator of functions and generators. A compiled step may be
     called inside, or have the block inside.
 

@@ -1,6 +1,8 @@
 """mg.autocast: which functions compute in which dtype, and what a block leaves alone."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from minigrad.array.dtypes import DTYPES
 from minigrad.ops.autocast import FLOAT32, LOWER, RULES, TABLE, WIDEST
 from minigrad.ops.table import functions
 from minigrad.tape.modes import RECORD, state
+from minigrad.tape.variable import Variable
 
 HALVES = [d.name for d in DTYPES if d.is_narrow]
 DEVICES = ("cpu", "numpy", "simt")
@@ -134,6 +137,29 @@ def test_operators_methods_and_layers_are_the_functions_that_they_call():
     assert {v.dtype for v in lower} == {mg.float16}
     assert {v.dtype for v in wide} == {mg.float32}
     assert {v.dtype for v in as_given} == {mg.float16}
+
+
+def test_a_reflected_power_is_pow():
+    half = filled(2).to("float16")
+    with mg.autocast("float16"):
+        found = [2.0**half, np.ones(2, np.float32) ** half, 2**half]
+        wanted = mg.pow(2.0, half)
+    assert [y.dtype for y in found] == ["float32"] * 3
+    assert bits(found[:1]) == bits([wanted])
+    with pytest.raises(errors.ArgumentTypeError, match="pow: wanted"):
+        _ = "a" ** half
+
+
+@pytest.mark.parametrize("other", [np.ones((2, 2)), "a Variable"])
+def test_products_with_float64_are_refused_with_the_dtypes_that_were_passed(other):
+    other = mg.ones((2, 2), dtype="float64") if isinstance(other, str) else other
+    for product in (mg.matmul, lambda a, b: a @ b, lambda a, b: mg.einsum("ij,jk", a, b)):
+        with pytest.raises(errors.DTypeError) as outside:
+            product(filled(2, 2), other)
+        with mg.autocast("float16"), pytest.raises(errors.DTypeError) as inside:
+            product(filled(2, 2), other)
+        assert "float32 and float64" in str(inside.value)
+        assert "float32 and float64" in str(outside.value)
 
 
 def test_ints_and_bools_stay():
@@ -312,6 +338,56 @@ def test_two_losses_of_one_block_go_backward_each_with_its_own_casts():
             loss = mg.cross_entropy(model(x * k), labels)
         loss.backward()
     assert bits(found) == bits(gradients(model))
+
+
+def test_a_write_to_a_view_of_a_cast_weight_changes_no_other_result():
+    model, x, _ = network()
+    with mg.autocast("float16"):
+        wanted = bits([model(x)])
+        y = model(x)
+        for equation in ("ij->ji", "ij->ij"):
+            with mg.no_grad():
+                v = mg.einsum(equation, model[0].weight)
+                v *= 0.0
+        assert bits([model(x)]) == wanted
+        with mg.no_grad():
+            Variable(state.casts[id(model[0].weight)].half).fill_(0.0)
+        assert bits([model(x)]) == wanted
+    model[0].weight.grad = None
+    with mg.autocast("float16"):
+        y = model(x)
+        with mg.no_grad():
+            v = mg.einsum("ij->ji", model[0].weight)
+            v *= 0.0
+    y.sum().backward()  # the values that it saved are not those of v
+    assert any(v for row in model[0].weight.grad.tolist() for v in row)
+
+
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_a_weight_in_the_memory_of_numpy_is_cast_anew_each_time(is_exported):
+    array, x = np.ones((2, 2), np.float32), filled(2, 2)
+    w = mg.from_numpy(array, requires_grad=True) if not is_exported else mg.nn.Parameter(array)
+    with mg.autocast("float16"):
+        first = (x @ w).tolist()
+        view = w.detach().numpy(writable=True) if is_exported else array
+        view *= 2.0
+        assert (x @ w).tolist() == [[2.0 * v for v in row] for row in first]
+        view *= 2.0
+        assert (x @ w).tolist() == [[4.0 * v for v in row] for row in first]
+
+
+def test_a_weight_that_dies_in_a_block_is_forgotten():
+    x, kept = filled(2, 2), mg.nn.Linear(2, 2, bias=False)
+    with mg.autocast("float16"):
+        kept(x)
+        for _ in range(3):
+            layer = mg.nn.Linear(2, 2)
+            layer(x)
+            gone = weakref.ref(layer.weight)
+            del layer
+            gc.collect()
+            assert gone() is None
+        assert list(state.casts) == [id(kept.weight)]
 
 
 # -- blocks ----------------------------------------------------------------------------------------

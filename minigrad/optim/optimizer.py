@@ -349,7 +349,8 @@ class Optimizer:
             them.
 
         Raises:
-            StateError: the algorithm or shapes differ. Nothing was written.
+            StateError: the algorithm or shapes differ. Nothing was written. `master`, the copy of a
+                parameter in half precision, may be missing, or be there for a wider parameter.
         """
         self._sync()
         return saving.load_state_dict(self, saved)

@@ -134,6 +134,8 @@ def _problems(name, parameter, values, slots, has_step):
                 continue  # saved beside wide parameters: it begins as a copy of the narrow one
             found.append(f"{where} is missing")
         elif key not in wanted:
+            if key == MASTER:
+                continue  # saved beside narrow parameters: a wide one needs no copy
             found.append(f"{where} is unexpected: other hyperparameters?")
         elif values[key].shape != wanted[key]:
             found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")

@@ -96,7 +96,7 @@ def _key(part, name):
 def _described(name, part):
     """Returns ({name: ndarray}, JSON) for a part."""
     if isinstance(part, Module):
-        return {key: _array(x) for key, x in part.state_dict().items()}, {"kind": "module"}
+        return {key: _array(x, name) for key, x in part.state_dict().items()}, {"kind": "module"}
     if isinstance(part, Optimizer):
         saved = part.state_dict()
         arrays = {
@@ -171,7 +171,8 @@ def _array(x, name="array"):
     """Returns an ndarray in C order: safetensors writes memory as it is, ignoring strides."""
     found = x
     if isinstance(x, Variable):
-        found = x.dtype.cells(values(x.array)).view(x.dtype.numpy)
+        found = x.dtype.cells(values(x.array))
+        found = found.view(outside(name)) if x.dtype.is_coded else found
     if of_numpy(found.dtype) is None:
         known = ", ".join(map(str, DTYPES))
         raise DTypeError(f"save: wanted {name} of one of {known}", f"{found.dtype}")

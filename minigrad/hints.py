@@ -253,6 +253,8 @@ ADVICE = {
         ("step", "zero_grad"),
         "loss.backward(), optimizer.step(), optimizer.zero_grad(), in this order",
     ),
+    "GradScaler.step": "scaler.step(optimizer), after scaler.scale(loss).backward()",
+    "GradScaler.unscale_": "scaler.unscale_(optimizer), after scaler.scale(loss).backward()",
     "log": "mg.log(x) / math.log(base), or mg.log2(x), for another base",
     "power": "mg.pow(a, b); mg.remainder(mg.pow(a, b), n) for a power modulo n",
     "sort": "mg.sort(x, axis=1) gives the values alone, as np.sort; mg.argsort(x, 1) their places",
@@ -374,7 +376,7 @@ def explained(function, error, keywords=(), name=None):
     signature = signature.replace(parameters=rest)
     fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
     got = str(error).partition("() ")[2].removeprefix("got ")
-    fix = next(filter(None, fixes), None) or ADVICE.get(name)
+    fix = next(filter(None, fixes), None) or ADVICE.get(function.__qualname__, ADVICE.get(name))
     return ArgumentTypeError(f"{name}: wanted {name}{signature}", got, fix)
 
 

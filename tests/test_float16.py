@@ -550,6 +550,45 @@ def test_without_ml_dtypes_all_works_but_what_needs_a_type_of_numpy(tmp_path):
     assert all("pip install 'minigrad[bfloat16]'" in e and "x.to('float32')" in e for e in errors)
 
 
+WITHOUT_SAVING = """
+import pickle, sys
+sys.modules["ml_dtypes"] = None
+import minigrad as mg
+model = mg.nn.Linear(2, 1).to("bfloat16")
+for call in (lambda: mg.save("x", net=model), lambda: pickle.dumps(model.weight)):
+    try:
+        call()
+    except mg.errors.MinigradError as error:
+        print(error.fix)
+wide = model.weight.detach().to('float32').numpy()
+print(mg.variable(pickle.loads(pickle.dumps(wide)), dtype='bfloat16').dtype)
+"""
+
+
+def test_without_ml_dtypes_errors_name_what_saves_a_bfloat16(tmp_path):
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_SAVING]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "net.to('float32'), which has all of them, or pip install 'minigrad[bfloat16]'",
+        "pickle or np.save x.detach().to('float32').numpy(), and restore it with mg.variable(..., "
+        "dtype='bfloat16')",
+        "bfloat16",
+    ]
+
+
+def test_products_of_two_halves_say_what_to_convert():
+    a, b = (mg.ones((2, 2), dtype=d) for d in ("float16", "bfloat16"))
+    for product in (mg.matmul, mg.linear):
+        with pytest.raises(mg.errors.DTypeError) as raised:
+            product(a, b)
+        assert "convert both, x.to('float32')" in raised.value.fix
+        assert "x.to('bfloat16')" in raised.value.fix
+    with pytest.raises(mg.errors.DTypeError) as raised:
+        _ = a @ mg.ones((2, 2))
+    assert raised.value.fix == "convert one: x.to('float32')"
+
+
 def test_ml_dtypes_is_not_imported_before_it_is_needed():
     code = "import sys, minigrad as mg; mg.ones((2,), mg.bfloat16).sum().item(); "
     code += "print('ml_dtypes' in sys.modules)"

@@ -14,15 +14,18 @@ TYPE_AT = 12 + ctypes.sizeof(ctypes.c_void_p)  # in a DLTensor, behind pointer, 
 
 
 @functools.cache
-def outside():
-    """Return the dtype that ml_dtypes adds to NumPy. Raise DTypeError if it is not installed."""
+def outside(name="x"):
+    """Return the dtype that ml_dtypes adds to NumPy. Raise DTypeError if it is not installed.
+
+    name: what the user may convert instead, in the message.
+    """
     try:
         import ml_dtypes
     except ImportError:
         raise DTypeError(
             "bfloat16: wanted the package ml_dtypes, since NumPy has no such numbers",
             "it is not installed",
-            "x.to('float32'), which has all of them, or pip install 'minigrad[bfloat16]'",
+            f"{name}.to('float32'), which has all of them, or pip install 'minigrad[bfloat16]'",
         ) from None
     return np.dtype(ml_dtypes.bfloat16)
 

@@ -16,10 +16,13 @@ from minigrad.seams import seams
 def check_pair(name, a, b):
     """Raises if float dtypes differ, because unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
+        wide = promote(a.dtype, b.dtype) not in (a.dtype, b.dtype)  # neither half has the other's
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
             f"{a.dtype} and {b.dtype}",
-            "convert one: x.to('float32')",
+            f"convert both, x.to('float32'), or one to the other's dtype, x.to('{b.dtype}')"
+            if wide
+            else "convert one: x.to('float32')",
         )
     if a.dtype.is_float != b.dtype.is_float:
         raise DTypeError(

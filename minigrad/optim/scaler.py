@@ -282,7 +282,8 @@ class GradScaler:
             raise DTypeError(
                 f"GradScaler.{name}: wanted gradients of float32 or float64",
                 f"{narrow[0].dtype} of {called(narrow)}",
-                "keep the parameters in float32, and convert them where the model computes",
+                "keep the parameters in float32, model.to('float32'), and call the model in "
+                "`with mg.autocast('float16'):`",
             )
         if seams.effects.is_tracing:
             now.found[optimizer] = run_as("GradScaler.unscale_", record_unscaling, self, found)

@@ -262,9 +262,12 @@ def deep_copy(x, memo):
 
 def refuse_pickle(x, protocol):
     """Raises ArgumentTypeError: memory of the engine cannot be pickled."""
+    wide = ".to('float32')" if x.dtype.is_coded else ""  # NumPy lacks bfloat16
     raise ArgumentTypeError(
         f"pickle: a {type(x).__name__} holds memory of the engine",
-        fix="pickle or np.save x.detach().numpy(), and restore it with mg.variable",
+        f"{x.describe()}",
+        f"pickle or np.save x.detach(){wide}.numpy(), and restore it with mg.variable"
+        + (f"(..., dtype={x.dtype.name!r})" if wide else ""),
     )
 
 

@@ -536,13 +536,21 @@ def test_what_is_wrong_is_an_error_and_changes_nothing(name):
     assert everything(scaler, optimizer, w) == before
 
 
+@pytest.mark.parametrize("name", ["step", "unscale_"])
+def test_a_call_without_the_optimizer_says_how_to_call_it(name):
+    with pytest.raises(ArgumentTypeError) as raised:
+        getattr(mg.optim.GradScaler(), name)()
+    assert raised.value.fix == f"scaler.{name}(optimizer), after scaler.scale(loss).backward()"
+
+
 @pytest.mark.skipif(not hasattr(mg, "float16"), reason="minigrad has no float16 yet")
 def test_gradients_of_half_precision_are_refused():
     w = nn.Parameter(mg.variable([1.0], dtype="float16"))
     scaler, optimizer = optim.GradScaler(2.0), optim.SGD([w])
     scaler.scale(w.sum()).backward()
-    with pytest.raises(DTypeError, match="float32 or float64"):
+    with pytest.raises(DTypeError, match="float32 or float64") as raised:
         scaler.unscale_(optimizer)
+    assert "`with mg.autocast('float16'):`" in raised.value.fix
 
 
 # -- saving, copies --------------------------------------------------------------------------------

@@ -423,8 +423,8 @@ bandwidth = max(
     2 * stream.nbytes / seconds(np.copyto, copy, stream),
     stream.nbytes / seconds(along, long_rows, sums),
 )
-square = random.random((1024, 1024), np.float32)
-peak = 2 * 1024**3 / seconds(np.matmul, square, square)
+squares = [random.random((size, size), np.float32) for size in (512, 1024)]
+peak = max(2 * len(a) ** 3 / seconds(np.matmul, a, a) for a in squares)
 print(f"{bandwidth / 1e9:.1f} GB/s from memory, {peak / 1e9:.0f} billion operations/s (BLAS)")
 
 # %%

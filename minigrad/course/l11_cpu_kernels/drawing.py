@@ -83,7 +83,7 @@ def draw_roofline(
     markers = "os^Dv<>PX*"
     for (name, (intensity, rate)), marker in zip(points.items(), markers, strict=False):
         axis.plot(intensity, rate / 1e9, marker, markersize=8, label=name, linestyle="")
-    axis.set_ylim(None, peak / 1e9 * 2)
+    axis.set_ylim(None, 2 * max(peak, *(rate for _, rate in points.values())) / 1e9)
     axis.grid(alpha=0.3)
     axis.legend(fontsize=7, loc="lower right")
 

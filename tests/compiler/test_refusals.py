@@ -235,6 +235,14 @@ def test_the_line_is_the_one_that_asks():
     assert "z = y.sum()" in text
 
 
+@pytest.mark.parametrize("name", ["full", "full_like"])
+def test_a_constant_of_a_value_of_the_step(name):
+    first = {"full": (2,), "full_like": mg.zeros((2,))}[name]
+    fill = getattr(mg, name)
+    with pytest.raises(TraceError, match=rf"^mg\.{name} needs the elements(.|\n)*mg\.ones"):
+        capture(lambda x: fill(first, x.sum()), (mg.variable([1.0]),))
+
+
 def test_an_error_of_the_function_goes_through():
     def step(x):
         x = x * 2.0

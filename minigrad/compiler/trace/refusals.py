@@ -23,6 +23,7 @@ SLICE = (
     "a slice decides a shape, and a compiled step has fixed ones: x[i + mg.arange(4)] has one, and "
     "each run reads i; or pass i as a Python int, each value of which has a program of its own"
 )
+FILL = "mg.ones(shape) * x, which computes with x as a Variable"
 BRANCH = (
     "mg.where(condition, a, b) computes both sides and chooses; or compute the condition outside "
     "the step and pass it as an argument"
@@ -68,6 +69,8 @@ WAYS = {  # the engine's function that the user's line called -> (what it is, wh
     "get_item": ("a Variable in a slice", SLICE),
     "set_item": ("a Variable in a slice", SLICE),
     "item": ("x.item()", NUMBER),
+    "full": ("mg.full", FILL),
+    "full_like": ("mg.full_like", FILL),
     "tolist": ("x.tolist()", PRINT),
     "data_ptr": ("x.data_ptr()", "look at addresses outside the step"),
     "learning_rate": ("optimizer.learning_rate", RATE),
@@ -84,10 +87,11 @@ def _entry():
     name = ""
     while frame is not None and is_ours(frame.f_code.co_filename):
         name = frame.f_code.co_name
-        if name == "wrapper" and "function" in frame.f_locals:
+        if name in ("wrapper", "fast") and "function" in frame.f_locals:
             name = frame.f_locals["function"].__name__
-        if frame.f_globals["__name__"] in WATCHERS:
-            return WATCHERS[frame.f_globals["__name__"]], ""
+        module = frame.f_globals.get("__name__")  # a generated function has none
+        if module in WATCHERS:
+            return WATCHERS[module], ""
         frame = frame.f_back
     while frame is not None:
         if frame.f_code is FORWARD:

@@ -470,6 +470,22 @@ def test_full_like_takes_shape_and_dtype():
     assert mg.full_like(x, 1, dtype="int64").dtype is mg.int64
 
 
+@pytest.mark.parametrize("fill", [mg.full, lambda shape, v: mg.full_like(mg.ones(shape), v)])
+def test_full_refuses_to_lose_a_graph(fill):
+    x = mg.variable(2.0, requires_grad=True)
+    for value in (x.detach(), x.detach(), x.detach()):  # the same layout, routed or not
+        assert fill((2,), value).tolist() == [2.0, 2.0]
+    with pytest.raises(GradientError, match=r"^full: the value becomes a constant(.|\n)*detach"):
+        fill((2,), x)
+    with mg.no_grad():
+        assert fill((2,), x).tolist() == [2.0, 2.0]
+
+
+def test_full_of_several_elements_names_itself():
+    with pytest.raises(ArgumentTypeError, match=r"^full: wanted a number for value(.|\n)*expand"):
+        mg.full((2,), mg.variable([2.0, 3.0]))
+
+
 def test_outer_is_the_product_of_all_pairs_and_differentiable():
     rng = np.random.default_rng(0)
     a, b = (mg.variable(rng.normal(size=n), requires_grad=True) for n in (3, 4))

@@ -28,7 +28,13 @@ from minigrad.array.dtypes import (
     int64,
 )
 from minigrad.devices.backend import device_named, device_of, host, moved
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GradientError,
+    OutOfMemoryError,
+)
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
@@ -238,13 +244,17 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """Makes a leaf of one value.  shape, number -> shape.
 
     dtype: the default is float32 for a float, int64 for an int, bool for a bool.
+
+    Raises:
+        ArgumentTypeError: the value is no number, or a Variable of several elements.
+        GradientError: the value is a Variable whose graph would be lost.
     """
     shape = sizes_of("full", shape)
     _refuse_sizes("full", shape, dtype, value)
     place = placed(device)
     own = None
     if isinstance(value, Variable):
-        own, value = value.dtype, value.item()
+        own, value = value.dtype, _constant("full", value)
     value = _decided(value, dtype)
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
@@ -258,6 +268,23 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     place.fill(array, real(value) if array.dtype.is_float else value)
     out = _leaf("full", array, requires_grad, name)
     return announce("full", out) if state.path in ANNOUNCED else out
+
+
+def _constant(name, value):
+    """Returns the number of a Variable of one element; its graph would be lost."""
+    if value.size != 1:
+        raise ArgumentTypeError(
+            f"{name}: wanted a number for value",
+            value.describe(),
+            "x.expand(shape).clone() repeats a whole Variable",
+        )
+    if value.requires_grad and state.recording:
+        raise GradientError(
+            f"{name}: the value becomes a constant, and this one requires gradients",
+            value.describe(),
+            "mg.ones(shape) * x, or x.detach()",
+        )
+    return value.item()
 
 
 @functools.partial(remembered, form="")

@@ -11,8 +11,11 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda", "distributed")
-}
+    for name in (
+        "memory", "nn", "optim", "errors", "data", "viz", "course", "cuda", "distributed",
+        "autograd",
+    )
+}  # fmt: skip
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _MODULES |= {"random": "minigrad.ops.random", "linalg": "minigrad.ops.linalg"}
 _NAMES = {

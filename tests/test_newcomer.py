@@ -1,6 +1,8 @@
 """What newcomers try first: it works as in NumPy and PyTorch, or the error says how it is here."""
 
 import math
+import subprocess
+import sys
 from operator import attrgetter
 
 import numpy as np
@@ -422,13 +424,28 @@ def test_float_labels_say_how_they_become_ints():
         mg.cross_entropy(mg.zeros((2, 3)), mg.variable([0.0, 1.0]))
 
 
+@pytest.mark.parametrize("before", ["", "mg.debug; mg.functional; "])
+def test_the_package_autograd_is_there_whatever_was_used_before(before):
+    asks = "mg.autograd.functional.grad is mg.grad, mg.autograd.debug is mg.debug"
+    text = f"import minigrad as mg; {before}print({asks}, mg.autograd.gradcheck.__name__)"
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert run.stdout.split() == ["True", "True", "minigrad.autograd.gradcheck"], run.stderr
+
+
+def test_names_of_derivatives_elsewhere_say_what_they_are_called_here():
+    with pytest.raises(AttributeError, match=r"mg\.autograd has no 'grad'; .* mg\.gradients"):
+        mg.autograd.grad  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'gradcheck'; .* mg\.debug\.gradcheck"):
+        mg.gradcheck  # noqa: B018
+
+
 def test_hints_name_what_exists():
     from minigrad.hints import NAMES
 
     model = mg.nn.Linear(2, 2)
     places = {
         "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "mg.data": mg.data,
-        "mg.distributed": mg.distributed,
+        "mg.distributed": mg.distributed, "mg.autograd": mg.autograd,
         "Module": model, "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
         "GradScaler": mg.optim.GradScaler(),
     }  # fmt: skip

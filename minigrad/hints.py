@@ -151,6 +151,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
     "mg.cuda": {  # of Numba, CuPy and PyTorch
         "to_device": "x.to('cuda'), or a NumPy array for the simulator",
         "device_array": "mg.zeros(shape, device='cuda')",
+        "amp": "mg.autocast('float16') and mg.optim.GradScaler",
         "empty_cache": "mg.memory.empty_cache()", "current_device": "mg.device, a context manager",
         "reduce": "x.sum(), or a kernel of your own",
         "declare_device": "@mg.cuda.jit(device=True)",

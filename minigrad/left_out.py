@@ -1,5 +1,7 @@
 """Names of PyTorch, NumPy and JAX that minigrad lacks, and the lines to write instead."""
 
+_FLOAT8 = "nothing: there is no float8; float16 and bfloat16 are the smallest floats"
+
 LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those of hints.NAMES
     "mg": {
         "Categorical": "mg.random.categorical(logits)",
@@ -21,11 +23,13 @@ LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those o
         "baddbmm": "c + a @ b",
         "batches": "mg.data.batches(x, y, batch_size=32)",
         "bernoulli": "mg.rand(p.shape) < p",
+        "bf16": "mg.bfloat16",
         "binary_cross_entropy": (
             "mg.bce_with_logits(logits, target), which takes the sigmoid itself"
         ),
         "binary_cross_entropy_with_logits": "mg.bce_with_logits(logits, target)",
         "bincount": "mg.one_hot(index, n).sum(axis=0)",
+        "cast": "x.to(dtype)",
         "categorical": "mg.random.categorical(logits)",
         "cdist": "mg.norm(a[:, None] - b[None], axis=-1)",
         "cholesky": "mg.linalg.cholesky(a)",
@@ -45,10 +49,17 @@ LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those o
         "exp2": "2.0 ** x",
         "fft": "nothing: there are no complex numbers; np.fft.fft(x.numpy()) outside the graph",
         "finfo": "x.dtype.limits, the smallest and the largest finite number",
+        "float8": _FLOAT8,
+        "float8_e4m3fn": _FLOAT8,
+        "float8_e5m2": _FLOAT8,
         "fmod": "mg.remainder(a, b), with the sign of b",
         "frac": "x - mg.floor(x)",
+        "fp16": "mg.float16",
+        "fp32": "mg.float32",
         "from_list": "mg.variable(data)",
         "func": "mg itself that has mg.grad, mg.vjp, mg.jvp, mg.hessian and mg.functional_call",
+        "get_autocast_dtype": "block.dtype of block = mg.autocast('float16')",
+        "get_default_dtype": "mg.float32, the dtype of Python's floats, always",
         "histc": "np.histogram(x.numpy())",
         "inner": "a @ b",
         "inv": "mg.linalg.solve(a, mg.eye(n))",
@@ -94,6 +105,7 @@ LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those o
         "scatter": "y = x.clone(); y[index] = values",
         "searchsorted": "np.searchsorted(a, v)",
         "select": "x[i], or x[:, i]",
+        "set_default_dtype": "dtype= in each call, or model.to(dtype)",
         "sinh": "0.5 * (mg.exp(x) - mg.exp(-x))",
         "smooth_l1_loss": "mg.huber(x, target, delta=beta) / beta",
         "solve": "mg.linalg.solve(a, b)",
@@ -207,6 +219,7 @@ LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those o
             "mg.nn.Linear(inputs + size, size)"
         ),
         "ReLU6": "mg.clip(x, 0.0, 6.0)",
+        "SyncBatchNorm": ("mg.nn.BatchNorm2d, which takes the statistics of each rank's own batch"),
         "UninitializedParameter": "mg.nn.Parameter(mg.zeros(shape))",
         "Upsample": "mg.repeat(mg.repeat(x, 2, axis=2), 2, axis=3)",
     },

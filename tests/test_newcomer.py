@@ -292,6 +292,10 @@ CALLS = [
     ("fill_of_nothing", lambda x: x.fill_(), "fill_(x, value)"),
     ("gather_in_another_order", lambda x: mg.gather(x, 1, ints()), "gather(x, index, axis)"),
     ("max_of_two", lambda x: x.max(x), "mg.maximum(a, b)"),
+    ("max_along_a_text", lambda x: mg.max(x, axis="0"), "try: the number of the axis: axis=0"),
+    ("number_of_a_dtype", lambda x: mg.bfloat16(3.3), "mg.variable(3.3, dtype=mg.bfloat16)"),
+    ("bool_of_a_dtype", lambda x: mg.bool_(1), "mg.variable(1, dtype=mg.bool_)"),
+    ("optimizer_of_a_variable", lambda x: mg.optim.Adam([x]), "Adam: wanted nn.Parameters, as"),
     ("sum_over_a_variable", lambda x: x.sum(x), "wanted an int for axis"),
 ]
 
@@ -324,6 +328,33 @@ def test_a_type_error_of_a_hook_comes_through_as_it_is():
 def test_conversion_to_an_unknown_name_lists_dtypes_and_devices(target):
     with pytest.raises(DeviceError, match=r"float32, .*or a device, cpu"):
         mg.ones((2,)).to(target)
+
+
+MAKERS = {  # by the name of the message
+    "zeros": lambda dtype: mg.zeros((2,), dtype),
+    "full": lambda dtype: mg.full((2,), 1.0, dtype),
+    "variable": lambda dtype: mg.variable(1.0, dtype),
+    "randn": lambda dtype: mg.randn((2,), dtype),
+    "eye": lambda dtype: mg.eye(2, dtype),
+    "arange": lambda dtype: mg.arange(2, dtype=dtype),
+    "linspace": lambda dtype: mg.linspace(0, 1, 2, dtype),
+    "one_hot": lambda dtype: mg.one_hot([1], 2, dtype=dtype),
+    "to": lambda dtype: mg.ones((2,)).to(dtype),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_dtype_spelled_otherwise_names_the_function_and_the_dtype(name):
+    for spelling, near in [("bf16", "bfloat16"), ("BFloat16", "bfloat16"), ("floot32", "float32")]:
+        with pytest.raises(MinigradError, match=rf"^{name}: wanted (.|\n)*try: '{near}'$"):
+            MAKERS[name](spelling)
+    with pytest.raises(MinigradError, match="the smallest floats that there are"):
+        MAKERS[name]("float8_e5m2")
+
+
+def test_topk_of_too_many_says_what_to_write():
+    with pytest.raises(ArgumentError, match=r"k of at most 3(.|\n)*topk\(x, min\(k, 3\)\).*axis=0"):
+        mg.topk(mg.ones((2, 3)), 5)
 
 
 def test_what_has_a_device_is_not_the_name_of_one():
@@ -364,6 +395,10 @@ def test_in_place_errors_name_the_method():
         ("cat", "mg.concatenate"),
         ("clamp", "mg.clip"),
         ("as_tensor", "mg.variable"),
+        ("bf16", "mg.bfloat16"),
+        ("cast", "x.to(dtype)"),
+        ("set_default_dtype", "model.to(dtype)"),
+        ("get_autocast_dtype", "block.dtype"),
     ],
 )
 def test_names_of_other_libraries_in_the_module_say_what_they_are_called_here(name, says):
@@ -403,6 +438,9 @@ def test_names_of_other_libraries_on_a_variable_say_what_they_are_called_here(na
         (mg.nn.Linear(2, 2), "paramters", "did you mean parameters?"),
         (mg.nn.Linear(2, 2), "wieght", "did you mean weight?"),
         (mg.nn.Linear(2, 2), "zzz", "registered: weight, bias"),
+        (mg, "float8_e4m3fn", "there is no float8; float16 and bfloat16 are the smallest floats"),
+        (mg.cuda, "amp", "mg.autocast"),
+        (mg.nn, "SyncBatchNorm", "each rank's own batch"),
         (mg.data, "DataLoader", "mg.data.batches"),
         (mg.data, "batch", "did you mean batches?"),
     ],

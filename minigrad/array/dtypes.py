@@ -1,5 +1,6 @@
 """The table of element types, and the rules for choosing one."""
 
+import difflib
 import math
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from minigrad.arguments import short
 from minigrad.array.bits import outside, rounded, widened
-from minigrad.errors import DTypeError
+from minigrad.errors import ArgumentTypeError, DTypeError
 
 
 class DType:
@@ -76,10 +77,20 @@ class DType:
         return self.name
 
     def __eq__(self, other):
-        """Returns whether `other` is this dtype or a spelling of it (see `as_dtype`)."""
+        """Returns whether `other` is this dtype or a spelling of it (see `as_dtype`).
+
+        As with NumPy's dtypes, a spelling has a hash of its own: sets and dicts find DTypes alone.
+        """
         return self is (other if isinstance(other, DType) else find_dtype(other))
 
     __hash__ = object.__hash__  # each dtype is one object; kernels are cached by it
+
+    def __call__(self, data, *_):
+        raise ArgumentTypeError(
+            f"{self}: a dtype makes no number",
+            short(data),
+            f"mg.variable({short(data)}, dtype=mg.{_PUBLIC.get(self.name, self.name)})",
+        )
 
     def __reduce__(self):
         return (by_name, (self.name,))  # unpickling returns the existing object
@@ -119,6 +130,24 @@ WORDS = {d.code: d.storage for d in DTYPES} | {
 }  # fmt: skip
 
 
+_PUBLIC = {"bool": "bool_"}  # the names in mg that are not the dtype's own
+_SHORT = {  # of other libraries: {lower case: a name here}
+    "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64",
+}  # fmt: skip
+
+
+def near_dtype(spelling):
+    """Returns what to write instead of an unknown spelling of a dtype, or None."""
+    if isinstance(spelling, (np.dtype, type)):
+        return "convert the data first: x.astype('float32')"
+    name = spelling.lower() if isinstance(spelling, str) else ""
+    if "float8" in name or "fp8" in name:
+        return "'float16' or 'bfloat16', the smallest floats that there are"
+    close = difflib.get_close_matches(name, _BY_NAME, 1, 0.8)
+    found = _SHORT.get(name) or (close[0] if close else None)
+    return found and f"{found!r}"
+
+
 def by_name(name):
     """Returns the DType with this name."""
     return _BY_NAME[name]
@@ -156,11 +185,13 @@ def find_dtype(spelling):
         return None
 
 
-def as_dtype(dtype):
+def as_dtype(dtype, name="dtype"):
     """Returns the DType of a DType, a name, a Python type, or a dtype of NumPy or PyTorch.
 
     Python's types mean the dtypes that Python's numbers get: `float` and 'float' are float32, `int`
     and 'int' are int64. All other names and codes are NumPy's: 'double' and 'f8' are float64.
+
+    name: the function of the user's call, for the message.
 
     >>> as_dtype("float64"), as_dtype(float), as_dtype("float"), as_dtype("double"), as_dtype(bool)
     (float64, float32, float32, float64, bool)
@@ -168,11 +199,9 @@ def as_dtype(dtype):
     found = dtype if isinstance(dtype, DType) else find_dtype(dtype)
     if found is None:
         raise DTypeError(
-            f"wanted one of {', '.join(_BY_NAME)}",
+            f"{name}: wanted one of {', '.join(_BY_NAME)}",
             short(dtype),
-            "convert the data first: x.astype('float32')"
-            if isinstance(dtype, (np.dtype, type))
-            else None,
+            near_dtype(dtype),
         )
     return found
 

@@ -94,7 +94,12 @@ def check_rank(name, rank):
 
 def normalize_axis(name, axis, rank):
     """Returns the axis as a non-negative int; raises ShapeError if it does not exist."""
-    index = axis if type(axis) is int else whole(name, "axis", axis, fix=NO_AXIS.get(name))
+    if type(axis) is int:
+        index = axis
+    else:
+        is_text = isinstance(axis, str)
+        fix = "the number of the axis: axis=0" if is_text else NO_AXIS.get(name)
+        index = whole(name, "axis", axis, fix=fix)
     if not -rank <= index < rank:
         raise ShapeError(
             f"{name}: wanted an axis from {-rank} to {rank - 1}",

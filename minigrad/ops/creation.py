@@ -85,7 +85,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     if isinstance(data, Variable):
         source = data.array
         home = device_of(source)
-        array = home.convert(source, source.dtype if dtype is None else as_dtype(dtype))
+        array = home.convert(source, source.dtype if dtype is None else as_dtype(dtype, "variable"))
         if device is not None and placed(device) is not home:
             array = moved(array, placed(device))
     else:
@@ -103,26 +103,26 @@ def _leaf(where, array, requires_grad, name):
 
 
 def _from_data(data, dtype, device):
-    data = _decided(data, dtype)
+    data = _decided("variable", data, dtype)
     if is_run_number(data):
         return of_run(data, dtype=dtype).array
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data, coded = _by_dlpack(data)
         if coded:
-            dtype = coded if dtype is None else as_dtype(dtype)
+            dtype = coded if dtype is None else as_dtype(dtype, "variable")
             return placed(device).from_numpy(coded.numbers(data), dtype)
     found, own, _ = from_data("variable", data)
-    dtype = own if dtype is None else as_dtype(dtype)
+    dtype = own if dtype is None else as_dtype(dtype, "variable")
     if not hasattr(data, "__array__"):  # arrays are converted unchecked, like astype
         check_storable("variable", found, dtype)
         _refuse_fractions("variable", found, dtype)
     return placed(device).from_numpy(found, dtype)
 
 
-def _decided(number, dtype):
+def _decided(name, number, dtype):
     """Makes a RunTimeNumber a plain float if the dtype is integer: each value traces anew."""
     is_float = is_run_number(number) and not isinstance(number, (int, np.integer))
-    cuts = is_float and dtype is not None and as_dtype(dtype).kind == "i"
+    cuts = is_float and dtype is not None and as_dtype(dtype, name).kind == "i"
     return float(number) if cuts else number
 
 
@@ -152,7 +152,8 @@ def from_numpy(array, requires_grad=False, name=None):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
     refuse_masked("from_numpy", array)
     array = np.asarray(array)  # np.matrix and np.ma reshape in their own ways
-    return _leaf("from_numpy", _adopted(array, as_dtype(array.dtype)), requires_grad, name)
+    dtype = as_dtype(array.dtype, "from_numpy")
+    return _leaf("from_numpy", _adopted(array, dtype), requires_grad, name)
 
 
 def _adopted(array, dtype):
@@ -255,16 +256,17 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     own = None
     if isinstance(value, Variable):
         own, value = value.dtype, _constant("full", value)
-    value = _decided(value, dtype)
+    value = _decided("full", value, dtype)
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
         plain = int64 if value.__class__ is Count else SPELLINGS.get(value.__class__)
         dtype = own or plain or from_data("full", value)[1]
-    value, given = stored_number("full", value, as_dtype(dtype)), value
+    dtype = as_dtype(dtype, "full")
+    value, given = stored_number("full", value, dtype), value
     if not is_run_number(value):
-        _refuse_fractions("full", np.asarray(given), as_dtype(dtype))
-    array = place.empty(shape, as_dtype(dtype))
+        _refuse_fractions("full", np.asarray(given), dtype)
+    array = place.empty(shape, dtype)
     place.fill(array, real(value) if array.dtype.is_float else value)
     out = _leaf("full", array, requires_grad, name)
     return announce("full", out) if state.path in ANNOUNCED else out
@@ -292,6 +294,7 @@ def _constant(name, value):
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """Makes a leaf of zeros.  shape -> shape, float32 by default."""
     _refuse_sizes("zeros", shape, dtype)
+    dtype = dtype if dtype is None else as_dtype(dtype, "zeros")
     return full(sizes_of("zeros", shape), 0.0, dtype, device, requires_grad, name)
 
 
@@ -300,6 +303,7 @@ def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """Makes a leaf of ones.  shape -> shape, float32 by default."""
     _refuse_sizes("ones", shape, dtype)
+    dtype = dtype if dtype is None else as_dtype(dtype, "ones")
     return full(sizes_of("ones", shape), 1.0, dtype, device, requires_grad, name)
 
 
@@ -359,7 +363,7 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
     if dtype is None:
         is_whole = values.dtype.kind == "i"
         dtype = int64 if is_whole else from_data("arange", [start, stop, step])[1]
-    dtype = as_dtype(dtype)
+    dtype = as_dtype(dtype, "arange")
     return Variable(placed(device).from_numpy(values, dtype))
 
 
@@ -369,10 +373,10 @@ def linspace(start, stop, count, dtype=float32, device=None):
     start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
     dtype = float32 if dtype is None else dtype
     for end in (start, stop):
-        storable("linspace", end, as_dtype(dtype))
+        storable("linspace", end, as_dtype(dtype, "linspace"))
     count = count_of("linspace", count)
     values = made("linspace", lambda: np.linspace(start, stop, count))
-    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype, "linspace")))
 
 
 @named
@@ -380,7 +384,7 @@ def eye(n, dtype=float32, device=None):
     """Makes the identity matrix.  int -> (n, n)."""
     n, dtype = count_of("eye", n), float32 if dtype is None else dtype
     values = made("eye", lambda: np.eye(n))
-    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype, "eye")))
 
 
 class Generator:
@@ -462,7 +466,7 @@ def _random(name, kind, shape, dtype, source, device, low=0, high=0):
     place = placed(device)
     if source is not None:
         instance(name, "generator", source, Generator, "an mg.Generator")
-    array = place.empty(sizes_of(name, shape), as_dtype(dtype))
+    array = place.empty(sizes_of(name, shape), as_dtype(dtype, name))
     if array.size:
         (source or generator).fill(array, kind, low, high)
     out = Variable(array)
@@ -471,7 +475,7 @@ def _random(name, kind, shape, dtype, source, device, low=0, high=0):
 
 def _float(name, shape, dtype):
     _refuse_sizes(name, shape, dtype)
-    dtype = float32 if dtype is None else as_dtype(dtype)
+    dtype = float32 if dtype is None else as_dtype(dtype, name)
     if not dtype.is_float:
         raise DTypeError(f"{name}: wanted a dtype of floats, such as float32", f"{dtype}")
     return dtype

@@ -1,7 +1,7 @@
 """Devices of Variables: the default device of a thread, and moves between devices."""
 
 from minigrad.arguments import short
-from minigrad.array.dtypes import DTYPES, DType, find_dtype
+from minigrad.array.dtypes import DTYPES, DType, find_dtype, near_dtype
 from minigrad.devices import backend
 from minigrad.devices.backend import (
     WHICH,
@@ -69,7 +69,7 @@ def one_target(target, device, dtype):
             if wanted.startswith(("cuda", "gpu", "mps"))
             else f"x.to('float32'): there is no {wanted}"
             if wanted in NARROW
-            else None,
+            else near_dtype(wanted),
         )
     raise DTypeError(ANY_TARGET, short(wanted), _name_in(wanted))
 

@@ -53,7 +53,8 @@ def one_hot(index, classes, dtype=float32):
     >>> mg.one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    index, dtype = as_variable(index, "one_hot"), float32 if dtype is None else as_dtype(dtype)
+    index = as_variable(index, "one_hot")
+    dtype = float32 if dtype is None else as_dtype(dtype, "one_hot")
     classes = whole("one_hot", "classes", classes, 1)
     storable("one_hot", classes, int64)
     index = wrapped("one_hot", index, classes, negative=False)

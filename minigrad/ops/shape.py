@@ -210,7 +210,7 @@ class Cast(Structural):
     samples = [((3, 4), "float64"), ((0,), "float32")]
 
     def forward(x, dtype):
-        return device_of(x).convert(x, as_dtype(dtype))
+        return device_of(x).convert(x, as_dtype(dtype, "to"))
 
     gradients = (lambda dy: dy,)  # the engine casts a gradient to its input's dtype
     array_gradients = "same"

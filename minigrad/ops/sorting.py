@@ -46,7 +46,11 @@ def _order(name, x, axis, descending, k=None):
     n = x.shape[axis]
     k = n if k is None else k
     if k > n:
-        raise ArgumentError(f"{name}: wanted k of at most {n}, the size of axis {axis}", f"{k}")
+        raise ArgumentError(
+            f"{name}: wanted k of at most {n}, the size of axis {axis}",
+            f"{k}",
+            f"{name}(x, min(k, {n})), or another axis, as in axis=0: the last one is the default",
+        )
     if axis == x.ndim - 1 and not descending:
         return x, axis, OrderOfRows.apply(x, k, False)
     moved = (*[d for d in range(x.ndim) if d != axis], axis)  # a tuple: routes have such keys

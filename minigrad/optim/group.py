@@ -197,7 +197,7 @@ def _source(name, item):
     else:
         fix = None
     raise ArgumentTypeError(
-        f"{name}: wanted Parameters, whose ids are the keys of its state",
+        f"{name}: wanted nn.Parameters, as it keeps something of each from step to step",
         item.describe() + ", a Variable" if isinstance(item, Variable) else type(item).__name__,
         fix,
     )

@@ -282,7 +282,7 @@ class DataParallel:
         if not variables or self._group.size == 1:
             return
         head, _ = self._group.agree(f"{what} of rank {root}")
-        arrays = [np.ascontiguousarray(values(x.array)) for x in variables.values()]
+        arrays = [np.require(values(x.array), requirements="C") for x in variables.values()]
         data = np.concatenate([a.reshape(-1).view(np.uint8) for a in arrays])
         self._group.engine.broadcast(data, root, head)
         if self._group.rank == root:

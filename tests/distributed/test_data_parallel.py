@@ -175,6 +175,18 @@ def test_values_and_buffers_are_those_of_rank_0_at_first():
     assert d.run(work, 3) == [[1.0] * 6] * 3
 
 
+def test_parameters_and_buffers_of_no_dimension_are_sent_and_reduced():
+    def work():
+        model = nn.Module()
+        model.p = nn.Parameter(mg.full((), 2.0 + d.rank()))
+        model.register_buffer("seen", mg.full((), 5.0 + d.rank()))
+        replica = d.DataParallel(model)
+        replica.backward(model.p * (1.0 + d.rank()), weight=1)
+        return [x.tolist() for x in (model.p, model.p.grad, model.seen)]
+
+    assert d.run(work, 2) == [[2.0, 1.5, 5.0]] * 2
+
+
 def test_running_statistics_stay_the_same_on_all_ranks():
     x, _ = examples()
 

@@ -27,6 +27,7 @@ from minigrad.tape.variable import Variable, filled
 
 BUCKET_BYTES = 4 << 20
 FIX = "replica.backward(loss, weight=len(x)), in `with replica.no_sync():` for micro-batches"
+SOME_GONE = "the gradients of no_sync() on all ranks, or zero_grad() on all"
 
 
 @teaching_class
@@ -70,6 +71,7 @@ class DataParallel:
         self._group = current("DataParallel")
         self._is_synced, self._is_running = True, False
         self._weight = self._unit = 0.0  # of the examples since the last reduction; of the first
+        self._counted = {}  # {name: parameter} of the gradients that hold them
         self._check_models()
         if is_sent:
             self._send(self._values(), 0, "DataParallel: values")
@@ -111,14 +113,15 @@ class DataParallel:
             NonFiniteError: on every rank, if the loss of one is NaN or infinite; no gradient was
                 written. A float16 loss is not looked at: that is GradScaler's work.
             GradientError: on every rank, if parameters got no gradient on one; the error names
-                them, and all gradients are None. Also if there are gradients from before.
+                them, and all gradients are None. So if some gradients of `no_sync()` are gone, and
+                others are not. Also if there are gradients from before.
             DistributedError: on every rank, if a rank makes another call, has failed, or does not
                 come.
         """
         group = self._member("backward")
         weight = number("DataParallel.backward", "weight", weight, 0.0)
         parameters = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
-        self._check_begun(parameters)
+        lost = self._check_begun(parameters)
         bad = ""
         if weight:
             upstream(loss, None)
@@ -127,26 +130,31 @@ class DataParallel:
         if not self._is_synced:
             if bad:
                 raise NonFiniteError("DataParallel.backward: wanted a finite loss", bad)
+            if lost and self._weight:
+                raise self._given_up(parameters, SOME_GONE, f"none for {_some(lost)}")
             self._run(loss, weight)
             return
         size = sum(p.size for _, p in parameters)
         what = f"DataParallel.backward to {len(parameters)} parameters of {size} elements"
-        head, notes = group.agree(what, (self._weight + weight, bad))
-        if any(bad for _, bad in notes):
-            at_fault = {r: bad for r, (_, bad) in enumerate(notes) if bad}
+        head, notes = group.agree(what, (self._weight + weight, bad, lost, self._weight))
+        if any(lost for _, _, lost, _ in notes) and any(kept for *_, kept in notes):
+            found = [lost for _, _, lost, _ in notes]
+            raise self._given_up(parameters, SOME_GONE, _missing(found))
+        if any(bad for _, bad, *_ in notes):
+            at_fault = {r: bad for r, (_, bad, *_) in enumerate(notes) if bad}
             raise NonFiniteError(
                 f"call {head.number} of mg.distributed, {what}: wanted a finite loss on every rank",
                 ", ".join(f"{loss} on {named([r])}" for r, loss in at_fault.items()),
                 "no gradient was written: leave the batch out on all ranks, or look for its cause "
                 "with mg.debug.detect_anomaly()",
             )
-        weights = [weight for weight, _ in notes]
+        weights = [weight for weight, *_ in notes]
         if not sum(weights):
             raise ArgumentError(f"{what}: wanted a weight above 0 on some rank", f"{weights}")
         self._run(loss, weight)
         reduced = self._reduce(parameters, weights)
         _write(reduced)
-        self._weight = self._unit = 0.0
+        self._forget()
         root = next(r for r, weight in enumerate(weights) if weight)
         self._send(dict(self.model.named_buffers()), root, "DataParallel: buffers")
 
@@ -163,7 +171,13 @@ class DataParallel:
             self._is_synced = before
 
     def _check_begun(self, parameters):
-        """Check that gradients are those since the last reduction."""
+        """Check that gradients are those since the last reduction.
+
+        Return the names of the counted ones that are gone. If all are, their weight does not count.
+        """
+        lost = [name for name, p in self._counted.items() if p.grad is None]
+        if lost and len(lost) == len(self._counted):
+            self._forget()
         old = [name for name, p in parameters if p.grad is not None] if not self._weight else []
         if old:
             raise GradientError(
@@ -171,6 +185,20 @@ class DataParallel:
                 f"{_some(old)} has one" if len(old) == 1 else f"{_some(old)} have them",
                 "optimizer.zero_grad() after each step; `with replica.no_sync():` accumulates",
             )
+        return lost
+
+    def _forget(self):
+        """Begin anew: no example is counted."""
+        self._weight = self._unit = 0.0
+        self._counted = {}
+
+    def _given_up(self, parameters, wanted, got, fix=""):
+        """Set all gradients to None; return the error."""
+        for _, p in parameters:
+            p.grad = None
+        self._forget()
+        fix = f"{fix}. All gradients are None now" if fix else "all gradients are None now"
+        return GradientError(f"DataParallel.backward: wanted {wanted}", got, fix)
 
     def _run(self, loss, weight):
         """Run this rank's backward. `.grad` is then the sum of weight / unit times gradients."""
@@ -183,24 +211,20 @@ class DataParallel:
         finally:
             self._is_running = False
         self._unit, self._weight = unit, self._weight + weight
+        named_ones = self.model.named_parameters()
+        self._counted = {name: p for name, p in named_ones if p.grad is not None}
 
     def _reduce(self, parameters, weights):
         """Return [(parameter, its reduced gradient)]."""
         missing = [name for name, p in parameters if p.grad is None] if self._weight else []
         head, found = self._group.agree("DataParallel: gradients", missing)
         if any(found) and not self._allow_unused:
-            for _, p in parameters:
-                p.grad = None
-            self._weight = self._unit = 0.0
-            raise GradientError(
-                "DataParallel.backward: wanted a gradient for every parameter",
-                "; ".join(
-                    f"{named([r])}: none for {_some(names)}"
-                    for r, names in enumerate(found)
-                    if names
-                ),
+            raise self._given_up(
+                parameters,
+                "a gradient for every parameter",
+                _missing(found),
                 "use them in the loss, freeze them (requires_grad = False), or "
-                "DataParallel(model, allow_unused=True). All gradients are None now",
+                "DataParallel(model, allow_unused=True)",
             )
         everywhere = set.intersection(*(set(f) for f, w in zip(found, weights, strict=True) if w))
         factor = self._unit / sum(weights)
@@ -316,6 +340,13 @@ def _refuse_alone(replica):
             "backward of a model in DataParallel: these gradients are this rank's alone",
             fix=FIX,
         )
+
+
+def _missing(found):
+    """Return, in words, which gradients are missing; found: their names, by rank."""
+    return "; ".join(
+        f"{named([r])}: none for {_some(names)}" for r, names in enumerate(found) if names
+    )
 
 
 def _some(names):

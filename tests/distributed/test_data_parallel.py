@@ -404,6 +404,57 @@ def test_gradients_from_before_are_refused():
     assert all("zero_grad() after each step" in str(error) for error in found.values())
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_gradients_that_are_gone_do_not_count(ranks, is_synced):
+    x, y = examples()
+
+    def work():
+        model = make_model()
+        replica = d.DataParallel(model)
+        optimizer = mg.optim.SGD(model, learning_rate=0.1)
+        with replica.no_sync():
+            replica.backward(loss_of(model, -x, y), weight=2 + d.rank())
+            optimizer.zero_grad()
+            if not is_synced:
+                replica.backward(loss_of(model, x, y), weight=7)
+        replica.backward(loss_of(model, x, y), weight=4)
+        return gradients(model)
+
+    for found in d.run(work, ranks):
+        assert_equal(found, full_batch(x, y))
+
+
+@pytest.mark.parametrize("gone", ["one rank", "one parameter", "one parameter, in no_sync"])
+def test_gradients_that_are_gone_in_part_are_an_error_on_all_ranks(gone):
+    x, y = examples()
+
+    def work(rank):
+        model = make_model()
+        replica = d.DataParallel(model)
+        with replica.no_sync():
+            replica.backward(loss_of(model, x, y), weight=2)
+            if rank == 1:
+                for p in [*model.parameters()][: None if gone == "one rank" else 1]:
+                    p.grad = None
+            if gone == "one parameter, in no_sync":
+                replica.backward(loss_of(model, x, y), weight=2)
+        try:
+            replica.backward(loss_of(model, x, y), weight=4)
+        except errors.GradientError:
+            assert all(p.grad is None for p in model.parameters())
+            raise
+
+    found, raised = faults(work)
+    assert len(found) == 3
+    assert isinstance(raised, errors.GradientError)
+    assert "none for 0.weight" in str(raised)
+    if gone != "one parameter, in no_sync":
+        for error in found.values():
+            assert "rank 1: none for 0.weight" in str(error)
+            assert "all gradients are None now" in str(error)
+
+
 def test_models_that_differ_are_named_with_their_ranks():
     def work(rank):
         d.DataParallel(nn.Linear(3, 3 if rank == 2 else 2))

@@ -263,7 +263,7 @@ class DataParallel:
             DistributedError: on every rank; it names the values and the ranks whose copy differs.
         """
         digests = {
-            name: hashlib.sha256(np.ascontiguousarray(values(x.array)).tobytes()).hexdigest()
+            name: hashlib.sha256(np.ascontiguousarray(values(x.array)).tobytes()).hexdigest()[:16]
             for name, x in self._values().items()
         }
         self._compare("DataParallel.check", digests, "the same bits of every value")
@@ -286,7 +286,7 @@ class DataParallel:
                 differ.append(name)
                 least = min(parties.values(), key=lambda party: (len(party), -party[0]))
                 ranks.update(least)
-                rows.append((name, "; ".join(f"{named(r)}: {x:.12}" for x, r in parties.items())))
+                rows.append((name, "; ".join(f"{named(r)}: {x}" for x, r in parties.items())))
         if differ:
             error = DistributedError(
                 f"call {head.number} of mg.distributed, {what}: wanted {wanted} on every rank",

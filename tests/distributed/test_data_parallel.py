@@ -457,13 +457,13 @@ def test_gradients_that_are_gone_in_part_are_an_error_on_all_ranks(gone):
 
 def test_models_that_differ_are_named_with_their_ranks():
     def work(rank):
-        d.DataParallel(nn.Linear(3, 3 if rank == 2 else 2))
+        d.DataParallel(nn.Linear(300, 301 if rank == 2 else 302))
 
     found, _ = faults(work)
     for error in found.values():
         assert error.ranks == (2,)
         assert "rank 2 with another weight, bias" in str(error)
-        assert "ranks 0 and 1: float32[" in str(error)
+        assert "ranks 0 and 1: float32[302, 300]; rank 2: float32[301, 300]" in str(error)
 
 
 def test_replicas_that_drift_apart_are_named_with_their_ranks():

@@ -20,6 +20,7 @@ from minigrad.errors import (
 from minigrad.hints import missing, teaching, teaching_class
 from minigrad.memory.interrupts import block, uninterrupted
 from minigrad.nn.module import Module
+from minigrad.optim.scaled import ELSEWHERE, is_scaled, mark, scaled_of
 from minigrad.seams import seams
 from minigrad.tape.backward import upstream
 from minigrad.tape.modes import no_grad
@@ -111,7 +112,8 @@ class DataParallel:
 
         Raises:
             NonFiniteError: on every rank, if the loss of one is NaN or infinite; no gradient was
-                written. A float16 loss is not looked at: that is GradScaler's work.
+                written. A loss of half precision, or one that a GradScaler has scaled, is not
+                looked at: its gradients are, in scaler.step.
             GradientError: on every rank, if parameters got no gradient on one; the error names
                 them, and all gradients are None. So if some gradients of `no_sync()` are gone, and
                 others are not. Also if there are gradients from before.
@@ -125,7 +127,10 @@ class DataParallel:
         bad = ""
         if weight:
             upstream(loss, None)
-            if not loss.dtype.is_narrow and not np.isfinite(values(loss.array)).all():
+            if (
+                not (loss.dtype.is_narrow or is_scaled(loss))
+                and not np.isfinite(values(loss.array)).all()
+            ):
                 bad = f"{loss.item()}"
         if not self._is_synced:
             if bad:
@@ -152,8 +157,10 @@ class DataParallel:
         if not sum(weights):
             raise ArgumentError(f"{what}: wanted a weight above 0 on some rank", f"{weights}")
         self._run(loss, weight)
-        reduced = self._reduce(parameters, weights)
+        reduced, are_scaled = self._reduce(parameters, weights)
         _write(reduced)
+        if are_scaled:
+            mark([p for p, _ in reduced if p.grad.scaled_by is None], ELSEWHERE)
         self._forget()
         root = next(r for r, weight in enumerate(weights) if weight)
         self._send(dict(self.model.named_buffers()), root, "DataParallel: buffers")
@@ -215,9 +222,11 @@ class DataParallel:
         self._counted = {name: p for name, p in named_ones if p.grad is not None}
 
     def _reduce(self, parameters, weights):
-        """Return [(parameter, its reduced gradient)]."""
+        """Return [(parameter, its reduced gradient)], and whether a GradScaler scaled them."""
         missing = [name for name, p in parameters if p.grad is None] if self._weight else []
-        head, found = self._group.agree("DataParallel: gradients", missing)
+        is_marked = bool(scaled_of(p for _, p in parameters))
+        head, notes = self._group.agree("DataParallel: gradients", (missing, is_marked))
+        found = [missing for missing, _ in notes]
         if any(found) and not self._allow_unused:
             raise self._given_up(
                 parameters,
@@ -241,7 +250,7 @@ class DataParallel:
             for p, start in zip(bucket, places, strict=False):
                 piece = data[start : start + p.size].reshape(p.shape)
                 reduced.append((p, Variable(device_named(p.device).from_numpy(piece, p.dtype))))
-        return reduced
+        return reduced, any(is_marked for _, is_marked in notes)
 
     def _buckets(self, parameters):
         """Yield (dtype to sum in, parameters) of about bucket_bytes, the last parameters first."""

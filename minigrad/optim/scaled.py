@@ -44,6 +44,14 @@ class Marking(Plan):
         return Marking(self._plan.narrowed(edges, live), self._scaler)
 
 
+ELSEWHERE = "the GradScaler of another rank"  # a mark on gradients that came from there
+
+
+def is_scaled(loss):
+    """Returns whether a GradScaler has scaled this loss."""
+    return loss.node is not None and isinstance(loss.node.plan, Marking)
+
+
 def mark(leaves, scaler):
     """Marks the gradients of leaves as scaled."""
     marks.are_used = True

@@ -42,7 +42,7 @@ from minigrad.optim.clipping import (
     with_gradients,
 )
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.scaled import Marking, called, mark
+from minigrad.optim.scaled import ELSEWHERE, Marking, called, mark
 from minigrad.optim.scaler_traced import (
     Iteration,
     record_step,
@@ -191,7 +191,7 @@ class GradScaler:
         if not self._enabled:
             optimizer.step()
             return
-        now = self._begun("step")
+        now = self._begun("step", optimizer)
         if optimizer in now.stepped:
             raise StateError(
                 f"GradScaler.step: wanted one step of {optimizer.algorithm} in an iteration",
@@ -262,7 +262,7 @@ class GradScaler:
             device.elementwise(UPDATED, (*numbers, found), (numbers[0], numbers[4]))
 
     def _unscale(self, name, optimizer):
-        now = self._begun(name)
+        now = self._begun(name, optimizer)
         if optimizer in now.found:
             is_late = optimizer in now.stepped
             raise StateError(
@@ -305,8 +305,10 @@ class GradScaler:
         """Returns the iteration: the trace's own while a step is traced."""
         return traced_now(self) if seams.effects.is_tracing else self._iteration
 
-    def _begun(self, name):
+    def _begun(self, name, optimizer):
         now = self._now()
+        if not now.is_begun and any(g.scaled_by is ELSEWHERE for _, g in _gradients(optimizer)):
+            now.is_begun = True  # by the scale() of another rank; this one had no examples
         if not now.is_begun and seams.effects.is_tracing:
             refuse_part(name, "no scale() in it")
         if not now.is_begun:

@@ -236,6 +236,58 @@ def test_gradients_of_a_scaled_loss_are_still_known_as_scaled():
         assert_equal(found, full_batch(x, y))
 
 
+def test_an_infinite_loss_that_is_scaled_is_left_to_the_scaler():
+    x, y = examples()
+
+    def work():
+        model = make_model()
+        optimizer, scaler = mg.optim.SGD(model, learning_rate=0.1), mg.optim.GradScaler()
+        replica = d.DataParallel(model)
+        before = [p.numpy().copy() for p in model.parameters()]
+        with mg.autocast("float16"):
+            loss = loss_of(replica, x, y) * (np.inf if d.rank() == 1 else 1.0)
+        assert loss.dtype == mg.float32
+        replica.backward(scaler.scale(loss), weight=24)
+        scaler.step(optimizer)
+        scaler.update()
+        for p, old in zip(model.parameters(), before, strict=True):
+            assert (p.numpy() == old).all()
+        return scaler.skipped_steps, scaler.get_scale()
+
+    assert d.run(work, 2) == [(1, 32768.0)] * 2
+
+
+def test_a_rank_without_examples_steps_by_its_scaler_too():
+    x, y = examples()
+
+    def work():
+        model = make_model()
+        optimizer, scaler = mg.optim.SGD(model, learning_rate=1.0), mg.optim.GradScaler()
+        replica = d.DataParallel(model)
+        before = {name: p.numpy().copy() for name, p in model.named_parameters()}
+        for k in range(2):
+            with mg.autocast("float16"):
+                loss = loss_of(replica, x, y)
+            mine = d.rank() == k  # the other one has no examples in this step
+            replica.backward(scaler.scale(loss) if mine else None, weight=24 if mine else 0)
+            with pytest.raises(errors.StateError, match="wanted unscaled gradients"):
+                optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            with pytest.raises(errors.StateError, match=r"no scale\(\) since"):
+                scaler.step(optimizer)
+        replica.check()
+        after = {name: p.numpy() for name, p in model.named_parameters()}
+        return {name: before[name] - after[name] for name in after}, scaler.state_dict()
+
+    results = d.run(work, 2)
+    for moved, numbers in results:
+        assert numbers["growth_tracker"] == 2
+        assert all((moved[name] == results[0][0][name]).all() for name in moved)
+        assert any((m != 0).any() for m in moved.values())
+
+
 def test_a_model_on_the_simulator_is_reduced_by_way_of_the_host():
     def work():
         model = nn.Linear(2, 1, bias=False).to("simt")

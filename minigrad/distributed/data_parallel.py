@@ -20,7 +20,14 @@ from minigrad.errors import (
 from minigrad.hints import missing, teaching, teaching_class
 from minigrad.memory.interrupts import block, uninterrupted
 from minigrad.nn.module import Module
-from minigrad.optim.scaled import ELSEWHERE, is_scaled, mark, scaled_of
+from minigrad.optim.scaled import (
+    ELSEWHERE,
+    is_scaled,
+    mark,
+    mark_alone,
+    mark_reduced,
+    scaled_of,
+)
 from minigrad.seams import seams
 from minigrad.tape.backward import upstream
 from minigrad.tape.modes import no_grad
@@ -159,8 +166,9 @@ class DataParallel:
         self._run(loss, weight)
         reduced, are_scaled = self._reduce(parameters, weights)
         _write(reduced)
+        mark_reduced(self.model.parameters())
         if are_scaled:
-            mark([p for p, _ in reduced if p.grad.scaled_by is None], ELSEWHERE)
+            mark([p for p, _ in reduced if p.grad.mark is None], ELSEWHERE)
         self._forget()
         root = next(r for r, weight in enumerate(weights) if weight)
         self._send(dict(self.model.named_buffers()), root, "DataParallel: buffers")
@@ -169,7 +177,7 @@ class DataParallel:
     def no_sync(self):
         """Leaves out the reduction inside the block: `backward` then adds to this rank's `.grad`.
 
-        The next `backward` outside reduces all. Do not step the optimizer before it.
+        The next `backward` outside reduces all. Before it, optimizers do not step.
         """
         before, self._is_synced = self._is_synced, False
         try:
@@ -217,6 +225,7 @@ class DataParallel:
             loss.backward(Variable(filled(loss.array, weight / unit)))
         finally:
             self._is_running = False
+            mark_alone(self.model.parameters())  # until the reduction
         self._unit, self._weight = unit, self._weight + weight
         named_ones = self.model.named_parameters()
         self._counted = {name: p for name, p in named_ones if p.grad is not None}

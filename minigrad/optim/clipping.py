@@ -22,7 +22,7 @@ from minigrad.nn import Module
 from minigrad.ops.reduction import ROOT, SQUARE
 from minigrad.ops.table import functions
 from minigrad.optim.hooked import write
-from minigrad.optim.scaled import called, refuse_scaled
+from minigrad.optim.scaled import called, refuse_marked
 from minigrad.seams import seams
 from minigrad.tape.modes import no_grad
 from minigrad.tape.node import place_line, user_place
@@ -166,9 +166,9 @@ def with_gradients(name, parameters):
         g = p._grad
         if g is not None:
             if type(g.array) is not Array and not g.array.is_contiguous:
-                scaler = g.scaled_by
+                mark = g.mark
                 g = p._grad = Variable(device_of(g.array).contiguous(g.array))
-                g.scaled_by = scaler
+                g.mark = mark
             found[p] = g
     return list(found.items())
 
@@ -176,7 +176,7 @@ def with_gradients(name, parameters):
 def _unscaled(name, parameters):
     """Returns what `with_gradients` does; raises if a GradScaler has yet to unscale a gradient."""
     found = with_gradients(name, parameters)
-    refuse_scaled(
+    refuse_marked(
         name,
         [p for p, _ in found],
         "call scaler.unscale_(optimizer) before: a scaled norm is far too large",

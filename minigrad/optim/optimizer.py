@@ -19,7 +19,7 @@ from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import updated_by_hook
 from minigrad.optim.passes import pass_of
-from minigrad.optim.scaled import marks, refuse_scaled
+from minigrad.optim.scaled import marks, refuse_marked
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
 from minigrad.seams import seams
@@ -233,7 +233,8 @@ class Optimizer:
         Raises:
             OrphanParameterError: a parameter is no longer part of a module: training it would not
                 change the model, or its state was lost.
-            StateError: gradients are still scaled by a GradScaler. Nothing was written.
+            StateError: gradients are still scaled by a GradScaler, or were computed in `no_sync()`
+                of a DataParallel and not reduced since. Nothing was written.
         """
         ready()
         if self._seen != changes.count:
@@ -243,7 +244,7 @@ class Optimizer:
         if marks.are_used:
             updated = [p for group in self.groups for p in group.parameters if p._requires_grad]
             fix = "scaler.step(optimizer), or scaler.unscale_(optimizer) before optimizer.step()"
-            refuse_scaled(f"{self.algorithm}.step", updated, fix)
+            refuse_marked(f"{self.algorithm}.step", updated, fix)
         if seams.update is not None and updated_by_hook(self, seams.update):
             return
         place = user_place()

@@ -1,7 +1,9 @@
-"""Marks on gradients of a loss that a GradScaler has scaled: what sets them, and who refuses them.
+"""Marks on gradients that no step may take yet: what sets them, and who refuses them.
 
-A node of the scaled loss notes each backward pass that goes through it. The pass then marks the
-gradients that it writes (`Variable.scaled_by`), and `unscale_` takes the marks away.
+A mark (`Variable.mark`) is the GradScaler that scaled the loss, or `Alone` if the gradients of
+other ranks are missing. A node of the scaled loss notes each backward pass that goes through it.
+The pass then marks the gradients that it writes, and `unscale_` takes the marks away. Those of a
+DataParallel come from its `backward`, and end with the reduction.
 """
 
 from minigrad.errors import StateError
@@ -52,24 +54,68 @@ def is_scaled(loss):
     return loss.node is not None and isinstance(loss.node.plan, Marking)
 
 
+class Alone:
+    """The mark of gradients that are one rank's alone. scaler: their mark before, or None."""
+
+    __slots__ = ("scaler",)
+
+    def __init__(self, scaler):
+        self.scaler = scaler
+
+
 def mark(leaves, scaler):
     """Marks the gradients of leaves as scaled."""
     marks.are_used = True
     for leaf in leaves:
         if leaf._grad is not None:
-            leaf._grad.scaled_by = scaler
+            leaf._grad.mark = scaler
+
+
+def mark_alone(parameters):
+    """Marks the gradients of parameters as this rank's alone."""
+    marks.are_used = True
+    for _, g in _marked(parameters, lambda m: type(m) is not Alone):
+        g.mark = Alone(g.mark)
+
+
+def mark_reduced(parameters):
+    """Takes the marks of `mark_alone` away."""
+    for _, g in _marked(parameters, lambda m: type(m) is Alone):
+        g.mark = g.mark.scaler
 
 
 def scaled_of(parameters):
-    """Returns those of the parameters whose gradients are marked."""
+    """Returns those of the parameters whose gradients are scaled."""
     if not marks.are_used:
         return []
+
+    def scales(m):
+        return (m.scaler if type(m) is Alone else m) is not None
+
+    return [p for p, _ in _marked(parameters, scales)]
+
+
+def _marked(parameters, fits):
+    """Returns (parameter, gradient) where the gradient's mark fits."""
     found = [(p, p._grad) for p in parameters]
-    return [p for p, g in found if g is not None and g.scaled_by is not None]
+    return [(p, g) for p, g in found if g is not None and fits(g.mark)]
 
 
-def refuse_scaled(name, parameters, fix):
-    """Raises StateError if gradients of parameters are still scaled. fix: what to do instead."""
+def refuse_alone(name, parameters):
+    """Raises StateError if gradients of parameters are this rank's alone."""
+    if alone := [p for p, _ in _marked(parameters, lambda m: type(m) is Alone)]:
+        raise StateError(
+            f"{name}: wanted gradients of all ranks",
+            f"those of {called(alone)} are this rank's alone",
+            "one replica.backward outside no_sync() before the step",
+        )
+
+
+def refuse_marked(name, parameters, fix):
+    """Raises StateError if gradients are still marked. fix: what to do where they are scaled."""
+    if not marks.are_used:
+        return
+    refuse_alone(name, parameters)
     if scaled := scaled_of(parameters):
         raise StateError(
             f"{name}: wanted unscaled gradients",

@@ -42,7 +42,7 @@ from minigrad.optim.clipping import (
     with_gradients,
 )
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.scaled import ELSEWHERE, Marking, called, mark
+from minigrad.optim.scaled import ELSEWHERE, Marking, called, mark, refuse_alone
 from minigrad.optim.scaler_traced import (
     Iteration,
     record_step,
@@ -200,7 +200,7 @@ class GradScaler:
             )
         if optimizer not in now.found:
             self._unscale("step", optimizer)
-        elif again := [p for p, g in _gradients(optimizer) if g.scaled_by is not None]:
+        elif again := [p for p, g in _gradients(optimizer) if g.mark is not None]:
             raise StateError(
                 "GradScaler.step: wanted unscaled gradients",
                 f"a scaled one was added to {called(again)} after unscale_",
@@ -298,7 +298,7 @@ class GradScaler:
         )
         scale_gradients(found, [1.0 / self.get_scale()] * len(found))
         for _, g in found:
-            g.scaled_by = None
+            g.mark = None
         now.found[optimizer] = is_found
 
     def _now(self):
@@ -306,8 +306,9 @@ class GradScaler:
         return traced_now(self) if seams.effects.is_tracing else self._iteration
 
     def _begun(self, name, optimizer):
+        refuse_alone(f"GradScaler.{name}", optimizer.parameters)
         now = self._now()
-        if not now.is_begun and any(g.scaled_by is ELSEWHERE for _, g in _gradients(optimizer)):
+        if not now.is_begun and any(g.mark is ELSEWHERE for _, g in _gradients(optimizer)):
             now.is_begun = True  # by the scale() of another rank; this one had no examples
         if not now.is_begun and seams.effects.is_tracing:
             refuse_part(name, "no scale() in it")

@@ -91,7 +91,7 @@ def record_unscaling(scaler, found):
             factors[g.dtype] = cast(device, inverse, g.dtype)
         device.prepare_write(g.array, place)
         device.elementwise(SCALED, (g.array, factors[g.dtype]), (g.array,))
-        g.scaled_by = None
+        g.mark = None
     return apply_formula(device, NOT_ZERO, total_of(device, zeros))
 
 

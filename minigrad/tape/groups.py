@@ -92,7 +92,7 @@ class ParameterGroup:
         view, grad = self.slices[parameter.group[1]]
         device = device_of(view)
         if parameter._grad is None:
-            grad.scaled_by = None  # the mark of an earlier gradient
+            grad.mark = None  # the mark of an earlier gradient
         if parameter._grad is not None:
             device.prepare_write(view)
             device.elementwise(ADD, (parameter._grad.array, gradient), (view,))

@@ -43,10 +43,10 @@ class Variable(Flows):
         "array",
         "group",
         "hooks",
+        "mark",
         "name",
         "node",
         "post_hooks",
-        "scaled_by",
     )
     __hash__ = object.__hash__
 
@@ -63,7 +63,7 @@ class Variable(Flows):
 
     def __getattr__(self, attribute: str) -> Any:
         # an op does not set attributes that start as None, which saves stores
-        if attribute in ("_grad", "group", "hooks", "name", "post_hooks", "scaled_by"):
+        if attribute in ("_grad", "group", "hooks", "mark", "name", "post_hooks"):
             return None
         hint = None
         if attribute in FUNCTIONS:

@@ -444,6 +444,61 @@ def test_unused_parameters_count_as_zeros_where_allowed():
     assert d.run(work, 2) == [[[0.25] * 2, [0.25], [0.75] * 2, [0.75], None, None]] * 2
 
 
+@pytest.mark.parametrize("is_scaled", [False, True])
+@pytest.mark.parametrize(
+    ("step", "where"),
+    [
+        (lambda model, optimizer, scaler: optimizer.step(), "SGD.step"),
+        (lambda model, optimizer, scaler: mg.optim.clip_grad_norm_(model, 1.0), "clip_grad_norm_"),
+        (lambda model, optimizer, scaler: scaler.step(optimizer), "GradScaler.step"),
+        (lambda model, optimizer, scaler: scaler.unscale_(optimizer), "GradScaler.unscale_"),
+    ],
+)
+def test_gradients_of_one_rank_are_refused_until_they_are_reduced(step, where, is_scaled):
+    x, y = examples()
+
+    def work():
+        model = make_model()
+        optimizer, scaler = mg.optim.SGD(model, learning_rate=0.1), mg.optim.GradScaler(4.0)
+        replica = d.DataParallel(model)
+        scale = scaler.scale if is_scaled else lambda loss: loss
+        before = model[0].weight.numpy().copy()
+        for _ in range(2):
+            with replica.no_sync():
+                replica.backward(scale(loss_of(model, x, y)), weight=24)
+            with pytest.raises(errors.StateError, match=r"are this rank's alone") as raised:
+                step(model, optimizer, scaler)
+            assert f"{where}: wanted gradients of all ranks" in str(raised.value)
+            assert "one replica.backward outside no_sync() before the step" in str(raised.value)
+            assert (model[0].weight.numpy() == before).all()
+        replica.backward(scale(loss_of(model, x, y)), weight=24)
+        if is_scaled:
+            scaler.unscale_(optimizer)
+        assert_equal(gradients(model), full_batch(x, y))
+        optimizer.step()
+
+    d.run(work, 2)
+
+
+def test_a_step_after_a_reduction_that_failed_is_refused():
+    def work(rank):
+        model = nn.Linear(2, 1)
+        replica = d.DataParallel(model)
+        if rank == 1:
+            model.weight.register_hook(lambda g: 1 / 0)
+        with pytest.raises((errors.DistributedError, ZeroDivisionError)) as raised:
+            replica.backward(model(mg.ones((1, 2))).sum(), weight=1)
+        if rank == 0:
+            with pytest.raises(errors.StateError, match="this rank's alone"):
+                mg.optim.SGD(model, learning_rate=0.1).step()
+            refused.append(rank)
+        raise raised.value
+
+    refused = []
+    faults(work, 2)
+    assert refused == [0]
+
+
 def test_gradients_from_before_are_refused():
     x, y = examples()
 

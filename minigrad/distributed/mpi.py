@@ -49,6 +49,7 @@ class MpiEngine(Engine):
         self._gone: dict[int, Gone] = {}
         self._before = 1  # the number of the call that is not complete yet
         self._sent: Any = []  # requests, and the bytes that they send
+        self._moving: Any = []  # requests, and data that MPI may still write, also after a timeout
         self._notes, self._looked = os.environ.get(FOLDER), 0.0  # of dead ranks
 
     def exchange(self, head):
@@ -77,14 +78,14 @@ class MpiEngine(Engine):
         return [heads[r] for r in range(self.size)]
 
     def sum(self, data, head):
-        self._move(self.comm.Iallreduce(self.MPI.IN_PLACE, data), head)
+        self._move(self.comm.Iallreduce(self.MPI.IN_PLACE, data), data, head)
 
     def broadcast(self, data, root, head):
-        self._move(self.comm.Ibcast(_bytes(data), root), head)
+        self._move(self.comm.Ibcast(_bytes(data), root), data, head)
 
     def gather(self, data, head):
         found = np.empty((self.size, *data.shape), data.dtype)
-        self._move(self.comm.Iallgather(_bytes(data), _bytes(found)), head)
+        self._move(self.comm.Iallgather(_bytes(data), _bytes(found)), (data, found), head)
         return list(found)
 
     def leave(self, reason):
@@ -142,9 +143,13 @@ class MpiEngine(Engine):
                 self._gone[r] = Gone(0, [r], text)
         return any(not g.before for g in self._gone.values())
 
-    def _move(self, request, head):
+    def _move(self, request, data, head):
+        """Wait until a request has moved its data."""
+        self._moving.append((request, data))  # before a wait that Ctrl-C may end, too
         self._poll(lambda: request.Test() or self._hear())
-        if not request.Test():
+        if request.Test():
+            self._moving.pop()
+        else:
             text = f"moved no data for {self.timeout:g} s: one of them has stopped in this call"
             late = Gone(head.number, self._others(), text)
             self._before = head.number

@@ -1,12 +1,15 @@
 """Ranks that are real processes: MPI by mpi4py, `minigrad run`, and every fault that ends a run."""
 
+import gc
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from minigrad import errors
 from minigrad.cli import run as command
 from minigrad.cli.main import main
 from minigrad.distributed import membership, mpi, notes, supervisor
+from minigrad.distributed.engine import Head
 from tests.distributed.test_data_parallel import assert_equal, examples, full_batch
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +59,28 @@ def run_ranks(script, folder, *arguments, ranks=N):
     path.write_text(script, encoding="utf-8")
     words = [sys.executable, "-m", "minigrad.cli.main", "run", "-n", f"{ranks}", str(path)]
     return execute([*words, *arguments], folder)
+
+
+def test_what_mpi_may_still_write_into_is_kept_after_a_timeout():
+    """Of a rank whose data never comes; the engine lives until the process ends."""
+    request = SimpleNamespace(Test=lambda: False)
+    comm = SimpleNamespace(
+        rank=0, size=2, Set_errhandler=lambda handler: None, Iprobe=lambda rank, tag: False,
+        **dict.fromkeys(("Isend", "Iallreduce", "Ibcast", "Iallgather"), lambda *args: request),
+    )  # fmt: skip
+    world = SimpleNamespace(Dup=lambda: comm)
+    engine = mpi.MpiEngine(
+        SimpleNamespace(COMM_WORLD=world, ERRORS_RETURN=0, IN_PLACE=0, BYTE=0), timeout=0.01
+    )
+    head = Head(1, "all_reduce", "")
+    for move in (engine.sum, lambda data, head: engine.broadcast(data, 0, head), engine.gather):
+        data = np.ones(3)
+        kept = weakref.ref(data)
+        with pytest.raises(errors.DistributedError, match=r"moved no data for 0\.01 s"):
+            move(data, head)
+        del data
+        gc.collect()
+        assert kept() is not None
 
 
 TRAIN = """

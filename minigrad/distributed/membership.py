@@ -74,6 +74,7 @@ class _Membership(threading.local):
 
 
 membership = _Membership()
+runs: list[Any] = []  # what `run` has at work in this process
 _of_process: list[Group] = []
 
 
@@ -85,12 +86,23 @@ def current(where):
     )
     if membership.group is not None:
         return membership.group
+    _refuse_others(where)
     if not _of_process:
         raise DistributedError(
             f"{where}: this process has not joined the other ranks",
             fix="mg.distributed.init() first, at the top of the script",
         )
     return _of_process[0]
+
+
+def _refuse_others(where):
+    """Raise if this thread may be one that a rank of `run` started: it would be a group of one."""
+    if runs:
+        raise DistributedError(
+            f"{where}: this thread is no rank, and `run` is at work",
+            f"thread {threading.current_thread().name!r}",
+            "call it in the thread that run() started",
+        )
 
 
 @teaching
@@ -106,7 +118,8 @@ def init(engine=None, timeout=TIMEOUT):
             some ranks do between two calls must take less, such as an evaluation on rank 0.
 
     Raises:
-        DistributedError: this process has joined by another engine.
+        DistributedError: this process has joined by another engine, or this is a thread beside the
+            ranks of `run`.
         MissingLibraryError: mpi4py or MPI's library is missing.
     """
     timeout = number("init", "timeout", timeout, above=0.0)
@@ -114,6 +127,7 @@ def init(engine=None, timeout=TIMEOUT):
         choice("init", "engine", engine, ENGINES)
     if membership.group is not None:
         return
+    _refuse_others("init")
     name = engine or ("mpi" if any(x in os.environ for x in LAUNCHED) else "alone")
     if _of_process:
         if engine not in (None, _of_process[0].engine.name):

@@ -9,7 +9,7 @@ from minigrad.arguments import function as function_of
 from minigrad.arguments import number, whole
 from minigrad.devices.backend import chosen, set_default
 from minigrad.distributed.engine import WAITS_LONGER, Engine, absent, first_line
-from minigrad.distributed.membership import TIMEOUT, Group, membership
+from minigrad.distributed.membership import TIMEOUT, Group, membership, runs
 from minigrad.errors import DistributedError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import ready
@@ -141,6 +141,7 @@ def run(function, ranks, *args, timeout=TIMEOUT):
     threads = [
         threading.Thread(target=work, args=(k,), name=f"rank {k}", daemon=True) for k in range(n)
     ]
+    runs.append(meeting)
     try:
         for thread in threads:
             thread.start()
@@ -149,6 +150,8 @@ def run(function, ranks, *args, timeout=TIMEOUT):
         for k in range(n):
             meeting.leave(k, "was interrupted")
         raise
+    finally:
+        runs.remove(meeting)
     if not errors:
         return results
     rank, error = errors[0]  # noted before the others were told: no consequence of theirs

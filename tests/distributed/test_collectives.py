@@ -167,6 +167,30 @@ def faults(work, ranks=3, timeout=5.0):
     return found, raised.value
 
 
+@pytest.mark.parametrize("call", [d.init, d.rank, d.barrier])
+def test_a_thread_that_a_rank_started_is_no_group_of_one(call):
+    def work():
+        def noting():
+            try:
+                call()
+            except errors.DistributedError as error:
+                found.append(str(error))
+
+        thread = threading.Thread(target=noting)
+        thread.start()
+        thread.join()
+        d.barrier()
+        return d.size()
+
+    found = []
+    assert d.run(work, 2) == [2, 2]
+    assert len(found) == 2
+    for text in found:
+        assert "this thread is no rank" in text
+        assert "call it in the thread that run() started" in text
+    assert not membership.runs
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [

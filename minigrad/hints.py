@@ -20,6 +20,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
         "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])",
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "mg.clip(x, low, high)",
+        "DataParallel": "mg.distributed.DataParallel(model)",
         "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
         "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
         "from_array": "mg.from_numpy(array)", "GradScaler": "mg.optim.GradScaler",
@@ -93,6 +94,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "set_grad_enabled": "mg.no_grad() and mg.enable_grad()",
     },
     "mg.nn": {
+        "DataParallel": "mg.distributed.DataParallel(model)",
         "functional": "mg itself that has functions: mg.relu, mg.softmax, mg.cross_entropy, ...",
         "utils": "mg.optim that has clipping: mg.optim.clip_grad_norm_, clip_grad_value_",
         "modules": "mg.nn itself that has layers: mg.nn.Linear, ...",
@@ -139,6 +141,8 @@ NAMES = {  # {place: {name elsewhere: name here}}
     },
     "mg.distributed": {  # of PyTorch, Horovod and MPI
         "DistributedDataParallel": "mg.distributed.DataParallel(model)",
+        "ReduceOp": "an argument: all_reduce(x, op='sum')",
+        "SUM": "an argument: all_reduce(x, op='sum')",
         "DistributedSampler": "mg.distributed.batches(x, y, batch_size=32)",
         "allgather": "mg.distributed.all_gather(x)", "allreduce": "mg.distributed.all_reduce(x)",
         "bcast": "mg.distributed.broadcast(x, root=0)",
@@ -275,6 +279,10 @@ ADVICE = {
     "normalize": "mg.normalize(x, axis=1) divides by the Euclidean norm along an axis; for another "
     "p, x / (x.abs() ** p).sum(axis=1, keepdims=True) ** (1 / p)",
     "batches": "mg.data.batches(x, y, batch_size=32): any number of arrays, and the rest by name",
+    "distributed.batches": "mg.distributed.batches(x, y, batch_size=32): any number of arrays, and "
+    "the rest by name",
+    "distributed.backward": "replica.backward(loss, weight=len(x)): the weight is the number of "
+    "examples behind the loss",
     "lstsq": "mg.linalg.lstsq(a, b): there is no rcond; a has to be of full rank",
     "item": "x.item() of one element; x[0].item() of one among several",
     "transpose": "x.permute(1, 0) puts the axes in an order; x.T reverses them",
@@ -390,7 +398,10 @@ def explained(function, error, keywords=(), name=None):
     signature = signature.replace(parameters=rest)
     fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
     got = str(error).partition("() ")[2].removeprefix("got ")
-    fix = next(filter(None, fixes), None) or ADVICE.get(function.__qualname__, ADVICE.get(name))
+    place = f"{function.__module__}..".split(".")[1]
+    names = function.__qualname__, f"{place}.{name}", name
+    advice = next((ADVICE[n] for n in names if n in ADVICE), None)
+    fix = next(filter(None, fixes), None) or advice
     return ArgumentTypeError(f"{name}: wanted {name}{signature}", got, fix)
 
 

@@ -627,6 +627,25 @@ def test_wrong_arguments_raise(call, kind):
         d.run(lambda: call(d.DataParallel(make_model())), 1)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda r: mg.DataParallel, "mg.distributed.DataParallel(model)"),
+        (lambda r: nn.DataParallel, "mg.distributed.DataParallel(model)"),
+        (lambda r: d.SUM, "op='sum'"),
+        (lambda r: d.ReduceOp, "op='sum'"),
+        (lambda r: r.backward(r(mg.ones((2, 6))).sum()), "weight=len(x)"),
+        (lambda r: d.batches(np.arange(3)), "mg.distributed.batches(x, y, batch_size=32)"),
+        (lambda r: d.batches(np.arange(3), shuffle=1), "mg.distributed.batches(x, y, batch_size"),
+        (lambda r: mg.data.batches(np.arange(3)), "mg.data.batches(x, y, batch_size=32)"),
+    ],
+)
+def test_errors_say_what_to_write_here(call, said):
+    with pytest.raises((AttributeError, errors.ArgumentTypeError)) as raised:
+        d.run(lambda: call(d.DataParallel(make_model())), 1)
+    assert said in str(raised.value)
+
+
 def test_a_replica_belongs_to_its_rank():
     def work(rank):
         mine = d.DataParallel(make_model())

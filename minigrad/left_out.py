@@ -177,7 +177,6 @@ LEFT_OUT = {  # {place: {name elsewhere: what to write}}; the places are those o
         "Bilinear": "mg.einsum('bi,kij,bj->bk', x, weight, y), with an nn.Parameter weight",
         "ConvTranspose2d": "mg.repeat along both axes, then nn.Conv2d",
         "CosineSimilarity": "(mg.normalize(a, axis=-1) * mg.normalize(b, axis=-1)).sum(axis=-1)",
-        "DataParallel": "nothing: there is one device at a time",
         "EmbeddingBag": "mg.embedding(weight, index).mean(axis=1)",
         "GRU": (
             "a Module whose forward loops over the steps: r, z = "

@@ -12,6 +12,7 @@ import textwrap
 from typing import NamedTuple
 
 import minigrad as mg
+from minigrad.array.dtypes import DType
 from minigrad.simt.language import language
 from tests.pages import NOTE
 
@@ -188,7 +189,7 @@ def places():
         entry.value: (page, entry.name)
         for page in API
         for entry in entries(page)
-        if callable(entry.value)
+        if callable(entry.value) and not isinstance(entry.value, DType)
     }
 
 
@@ -305,7 +306,7 @@ def entry_text(entry, said):
         head, after = f"class {entry.name}", _members_text(value)
     elif inspect.isclass(value):
         head, after = signature(value, entry.shown), _members_text(value)
-    elif callable(value):
+    elif callable(value) and not isinstance(value, DType):
         head, after = signature(value, entry.shown), ""
     else:
         head, after = f"{entry.shown}  # {value}, a {type(value).__name__}", ""

@@ -3,10 +3,12 @@
 Each is two steps: the ranks compare what they ask for (`Group.agree`), then data moves.
 """
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.arguments import choice, number, whole
-from minigrad.array.dtypes import float32, int64
+from minigrad.array.dtypes import int64
 from minigrad.devices.backend import device_named, values
 from minigrad.distributed.membership import current
 from minigrad.errors import ArgumentError, DTypeError, GradientError
@@ -61,7 +63,7 @@ def all_reduce(x, op="sum", weight=None):
         raise group.failed(
             ArgumentError(f"{head}: wanted a weight above 0 on some rank", f"{weights}")
         )
-    wide = int64 if not x.dtype.is_float else float32 if x.dtype.is_narrow else x.dtype
+    wide: Any = x.dtype.arithmetic if x.dtype.is_float else int64
     data = np.array(values(x.array), dtype=wide.numpy, order="C")
     if op == "weighted":
         data[...] = data * data.dtype.type(weight / total) if weight else 0.0

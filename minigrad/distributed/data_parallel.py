@@ -1,6 +1,7 @@
 """DataParallel: several ranks compute the gradients of one batch, each of its part."""
 
 import hashlib
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -248,7 +249,7 @@ class DataParallel:
         factor = self._unit / sum(weights)
         reduced = []
         for wide, bucket in self._buckets(p for name, p in parameters if name not in everywhere):
-            data = np.zeros(sum(p.size for p in bucket), wide.numpy)
+            data: Any = np.zeros(sum(p.size for p in bucket), wide.numpy)
             places = np.cumsum([0, *(p.size for p in bucket)])
             if self._weight:
                 for p, start in zip(bucket, places, strict=False):

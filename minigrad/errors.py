@@ -282,11 +282,15 @@ class NotInCudaError(SimulationError, KernelError):
 class DistributedError(MinigradError, RuntimeError):
     """Ranks of `mg.distributed` disagree, or one of them failed or did not come.
 
-    `ranks`: the numbers of the ranks at fault, as far as known; `call`: the call, in words.
+    Args:
+        ranks: the numbers of the ranks at fault, as far as known.
+        call: the call, in words.
+        parts, more: as for MinigradError.
     """
 
-    ranks: Sequence = ()
-    call = ""
+    def __init__(self, *parts, ranks: Sequence = (), call="", **more):
+        super().__init__(*parts, **more)
+        self.ranks, self.call = tuple(ranks), call
 
 
 class GpuError(MinigradError, RuntimeError):

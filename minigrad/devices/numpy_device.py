@@ -108,7 +108,7 @@ class Numpy(HostMemory, OwnPool):
 
     def wrap_index(self, index, n, out):
         i = ndarray(index).astype(np.int64)
-        ndarray(out)[...] = np.where(i < 0, i + n, i).reshape(out.shape)
+        ndarray(out)[...] = (i + n * (i < 0)).reshape(out.shape)
         outside = np.flatnonzero((i < -n) | (i >= n))
         return int(outside[0]) if outside.size else -1
 
@@ -125,17 +125,16 @@ class Numpy(HostMemory, OwnPool):
             ndarray(out)[...] = find(ndarray(x), axis).reshape(out.shape)
 
     def argsort(self, x, out, is_last=False):
-        begin, size = x.shape[1] - out.shape[1] if is_last else 0, out.shape[1]
-        order = np.argsort(ndarray(x), axis=-1, kind="stable")
-        ndarray(out)[...] = order[:, begin : begin + size]
+        taken = slice(x.shape[1] - out.shape[1], None) if is_last else slice(out.shape[1])
+        ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")[:, taken]
 
     @quiet
     def solve(self, a, b, out, factors, rest):
         a, b, is_wide = ndarray(a), ndarray(b), a.shape[1] < a.shape[2]
         q, r = np.linalg.qr(a.swapaxes(1, 2) if is_wide else a)
         diagonal = ndarray(factors)[:, -1] = np.diagonal(r, axis1=1, axis2=2)
-        least = np.abs(diagonal).min(1)[:, None, None]
-        r = np.where(least > 0, r, np.nan)  # NumPy raises for singular ones
+        # NumPy raises for singular ones
+        r = np.where(np.abs(diagonal).min(1)[:, None, None] > 0, r, np.nan)
         if is_wide:
             ndarray(out)[...] = q @ np.linalg.solve(r.swapaxes(1, 2), b)
         else:

@@ -307,15 +307,15 @@ class DataParallel:
                 ranks.update(least)
                 rows.append((name, "; ".join(f"{named(r)}: {x}" for x, r in parties.items())))
         if differ:
-            error = DistributedError(
+            raise DistributedError(
                 f"call {head.number} of mg.distributed, {what}: wanted {wanted} on every rank",
                 f"{named(sorted(ranks))} with another {_some(differ)}",
                 "seed every rank alike before the model is made, or DataParallel(model), which "
                 "takes over the values of rank 0; then change them on all ranks alike",
                 details=rows[:5],
+                ranks=sorted(ranks),
+                call=what,
             )
-            error.ranks, error.call = tuple(sorted(ranks)), what
-            raise error
 
     def _values(self):
         return dict(self.model.named_parameters()) | dict(self.model.named_buffers())

@@ -63,11 +63,12 @@ def named(ranks):
 
 def absent(head, ranks, text, fix=None):
     """Return the error for a call to which ranks do not come; text: why, after their numbers."""
-    error = DistributedError(
-        f"call {head.number} of mg.distributed, {head.what}: {named(ranks)} {text}", fix=fix
+    return DistributedError(
+        f"call {head.number} of mg.distributed, {head.what}: {named(ranks)} {text}",
+        fix=fix,
+        ranks=ranks,
+        call=head.what,
     )
-    error.ranks, error.call = tuple(ranks), head.what
-    return error
 
 
 def first_line(error):

@@ -57,14 +57,14 @@ def _disagreement(heads):
     for rank, head in enumerate(heads):
         parties.setdefault(head.what, []).append(rank)
     parties = sorted(parties.values(), key=lambda ranks: (len(ranks), -ranks[0]))
-    error = DistributedError(
+    return DistributedError(
         f"call {heads[0].number} of mg.distributed: wanted the same call on every rank",
         details=[(named(ranks), heads[ranks[0]]) for ranks in parties],
         fix="every rank makes the same calls, in one order, with the same shapes and dtypes: is a "
         "call inside an `if` that only some ranks enter, or a batch of another size?",
+        ranks=parties[0],
+        call=heads[parties[0][0]].what,
     )
-    error.ranks, error.call = tuple(parties[0]), heads[parties[0][0]].what
-    return error
 
 
 class _Membership(threading.local):

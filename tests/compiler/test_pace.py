@@ -55,8 +55,21 @@ def test_threads_come_back_when_the_machine_is_calm_again():
 
 
 def test_a_machine_on_which_all_is_slow_now_stays_with_all_threads():
-    n_alone = run(calm_pace(), about(10.0), about(16.0), 1000)[1]
-    assert n_alone <= TRIAL
+    n_alone = run(calm_pace(), about(10.0), about(16.0), 2000)[1]
+    assert n_alone <= 6 * TRIAL  # ever fewer trials: after 8, 40, 104, ... calls
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_trial_that_is_disturbed_decides_for_a_few_calls_alone(seed):
+    rng = random.Random(seed)
+    pace = calm_pace()
+    total, _ = run(
+        pace,
+        lambda: rng.choice([1.0, 3.0, 8.0]),  # who waits for a thread waits for its slice
+        lambda: rng.choice([1.6, 1.6, 1.6, 8.0]),
+        4000,
+    )
+    assert total / 4000 < 1.15 * 3.2  # the mean of one thread; of several: 4.0
 
 
 @pytest.mark.parametrize("seconds", [0.0, float("inf")])

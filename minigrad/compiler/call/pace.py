@@ -6,22 +6,23 @@ is always late, and one thread alone is faster. Its results are the same bits.
 
 LATE = 2.0  # times the calm mean of a call, from which one thread alone is tried
 WINDOW, TRIAL = 8, 4  # calls whose mean is looked at: as a rule, and in a trial
-FEWEST, MOST = 32, 1024  # calls on one thread before several are tried again
+FEWEST, MOST = 32, 1024  # calls between two trials: doubled while they tell the same
 FORGET = 1.02  # what the calm mean grows by with each window: a machine may change for good
 
 
 class Pace:
     """Measures calls and chooses. is_alone: whether the next call runs on one thread.
 
-    Several threads are the rule. If their calls become late, one thread is tried. If that is
-    faster, it makes the next calls, ever more of them while several threads stay slower.
+    Several threads are the rule. If their calls become late, one thread is tried. Whichever is
+    faster makes the next calls, ever more of them while trials tell the same. So one trial that a
+    busy machine disturbed decides for a few calls alone.
     """
 
     __slots__ = ("calls", "calm", "is_alone", "rest", "spent", "together", "until")
 
     def __init__(self):
         self.calm = self.together = float("inf")  # mean seconds: the least; when last tried
-        self.rest = FEWEST  # calls that one thread makes after a trial
+        self.rest = FEWEST
         self._begin(False, WINDOW)
 
     def _begin(self, is_alone, until):
@@ -43,11 +44,8 @@ class Pace:
         self._begin(False, WINDOW)
 
     def _after_one(self, mean):
-        if self.until != TRIAL:
-            self.rest = min(2 * self.rest, MOST)
+        if self.until > TRIAL:  # are several faster again?
             self._begin(False, TRIAL)
-        elif mean < self.together:
-            self._begin(True, self.rest)
-        else:  # late for another reason: this is the time of a call now
-            self.calm = self.together
-            self._begin(False, WINDOW)
+            return
+        self._begin(mean < self.together, self.rest)
+        self.rest = min(2 * self.rest, MOST)

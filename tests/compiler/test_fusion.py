@@ -44,6 +44,8 @@ def loops(plan):
         lambda x: (x * x).sum(),
         lambda x: (x * x).sum(0),
         lambda x: ((x * x).sum(0), (x * x).sum(1), (x * x).mean()),
+        lambda x: (x // 3.0, x % 3.0),  # an operation has one output, a kernel several
+        lambda x: (x.to("float16").to("float32") * 2.0 + x).to("float16"),
     ],
 )
 def test_one_kernel(f):
@@ -51,6 +53,19 @@ def test_one_kernel(f):
     plan = plan_of(f, x)
     assert len(plan.items) == 1, plan.text
     assert len(plan.kernels) == 1
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_the_casts_of_autocast_are_part_of_the_kernels_beside_them(half):
+    layer, x = nn.Linear(5, 6), variable(8, 5)
+
+    def forward(x):
+        with mg.autocast(half):
+            return mg.softmax(mg.tanh(layer(x)) * 2.0 + 1.0, -1)
+
+    items = plan_of(forward, x).items
+    (product,) = [k for k, item in enumerate(items) if type(item) is MatMul]
+    assert len(items) == product + 2, "all behind the product is one kernel"
 
 
 def test_layer_norm_and_its_gradient_are_a_kernel_each():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import flag, short
-from minigrad.array.dtypes import DTYPES, as_dtype, float32, float64, promote
+from minigrad.array.dtypes import DTYPES, as_dtype, float32, float64, near_dtype, promote
 from minigrad.errors import DTypeError
 from minigrad.memory.blocks import Block
 from minigrad.memory.interrupts import uninterrupted
@@ -192,10 +192,13 @@ class autocast(Block):
         except DTypeError:
             found = None
         if found is None or found not in halves:
+            known = [repr(d.name) for d in halves]
+            near = near_dtype(dtype)
             raise DTypeError(
-                f"autocast: wanted a dtype of half precision, {', '.join(map(str, halves))}",
+                f"autocast: wanted a dtype of half precision, {' or '.join(known)}",
                 short(dtype),
-                f"with mg.autocast({halves[0].name!r}): - parameters and data stay in float32",
+                f"with mg.autocast({near if near in known else known[0]}): - parameters and data "
+                "stay in float32",
             )
         self.dtype, self.enabled = found, flag("autocast", "enabled", enabled)
 

@@ -451,6 +451,14 @@ def test_a_dtype_that_is_no_half_is_an_error(wrong):
         mg.autocast(wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("bf16", "bfloat16"), ("fp16", "float16"), ("float32", "float16")]
+)
+def test_the_error_proposes_the_half_that_was_meant(wrong, meant):
+    with pytest.raises(errors.DTypeError, match=rf"with mg.autocast\('{meant}'\)"):
+        mg.autocast(wrong)
+
+
 def test_spellings():
     assert repr(mg.autocast(mg.float16)) == "mg.autocast('float16')"
     assert repr(mg.autocast(np.float16, enabled=False)) == "mg.autocast('float16', enabled=False)"

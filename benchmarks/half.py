@@ -2,13 +2,15 @@
 
 It trains three small models on digits from the same values in the same order, with compiled steps,
 and writes results/half.md. Ways: float32; autocast with a GradScaler; and, without either, a model
-whose parameters are halves, of which the optimizer keeps float32 copies.
+whose parameters are halves, of which the optimizer keeps float32 copies. A second table times what
+is limited by memory, on arrays that no cache holds.
 """
 
 from pathlib import Path
 
 import minigrad as mg
-from benchmarks import machine
+from benchmarks import machine, tables
+from benchmarks.alternate import medians
 from minigrad import nn
 from minigrad.array.dtypes import DTYPES
 
@@ -106,11 +108,33 @@ def table(found):
     return "\n".join(lines)
 
 
+def large(n=10_000_000, turns=5):
+    """Times work on n elements: lines (work, bytes per element, ms, ...) for float32 and halves."""
+    chain = mg.compile(lambda x, y: mg.relu(x * y + x))
+    works = {"x * y": [], "relu(x * y + x), compiled": [], "Adam.step": []}
+    for dtype in ("float32", *HALVES):
+        x, y = (mg.randn((n,)).to(dtype) for _ in range(2))
+        weight = nn.Parameter(x.clone())
+        optimizer = mg.optim.Adam([weight])
+        weight.grad = y
+        works["x * y"].append(lambda x=x, y=y: x * y)
+        works["relu(x * y + x), compiled"].append(lambda x=x, y=y: chain(x, y))
+        works["Adam.step"].append(optimizer.step)
+    moved = {"Adam.step": ("28", "28")}  # two moments, and a master copy or the weight: read, written
+    for name, functions in works.items():
+        one, *halves = medians(functions, turns)
+        cells = [f"{1e3 * h:.1f} ms, {one / h:.1f} ×" for h in halves]
+        yield [name, *moved.get(name, ("12", "6")), f"{1e3 * one:.1f} ms", *cells]
+
+
 if __name__ == "__main__":
-    text = table(rows())
-    note = (
+    curves = table(rows())
+    titles = ["10 million elements", "bytes each", "of a half", "float32", *HALVES]
+    notes = (
         "Loss: the mean over the steps of an epoch. Left out: steps that the GradScaler left out. "
-        f"Adam, compiled steps, one seed. {machine.processor()}. `python -m benchmarks.half`."
+        f"Adam, compiled steps, one seed. {machine.processor()}. `python -m benchmarks.half`.",
+        "Times: the median of 5 turns; ×: how many times as fast as float32. A half moves half the "
+        "bytes. Adam moves as many: its moments, and the copy of the weight that it updates, stay "
+        "in float32.",
     )
-    RESULTS.write_text(f"{text}\n\n{note}\n", encoding="utf-8")
-    print(text)
+    tables.publish(RESULTS, [curves, "", *tables.table(titles, large())], "\n\n".join(notes))

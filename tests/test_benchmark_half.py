@@ -23,3 +23,9 @@ def test_the_table_has_a_row_for_each_pair():
         "|---|---|---:|---:|---:|---:|",
         "| MLP | float32 | 2.0000 | 1.0000 | 50.0 % | 0 |",
     ]
+
+
+def test_a_row_of_large_arrays_has_its_bytes_and_all_dtypes():
+    lines = list(half.large(n=1000, turns=1))
+    assert [len(line) for line in lines] == [4 + len(half.HALVES)] * 3
+    assert [line[1:3] for line in lines] == [["12", "6"], ["12", "6"], ["28", "28"]]

@@ -120,7 +120,9 @@ def large(n=10_000_000, turns=5):
         works["x * y"].append(lambda x=x, y=y: x * y)
         works["relu(x * y + x), compiled"].append(lambda x=x, y=y: chain(x, y))
         works["Adam.step"].append(optimizer.step)
-    moved = {"Adam.step": ("28", "28")}  # two moments, and a master copy or the weight: read, written
+    moved = {
+        "Adam.step": ("28", "28")
+    }  # two moments, and a master copy or the weight: read, written
     for name, functions in works.items():
         one, *halves = medians(functions, turns)
         cells = [f"{1e3 * h:.1f} ms, {one / h:.1f} ×" for h in halves]

@@ -73,13 +73,15 @@ def save(path, /, *, rng=True, **parts):
     path, rng = _path("save", path), flag("save", "rng", rng)
     if not parts:
         raise ArgumentTypeError("save: wanted the parts to save, by name", "none", ADVICE["save"])
-    arrays, described = {}, {}
+    held, described = {}, {}
     for name, part in parts.items():
         found, described[name] = _described(name, part)
-        arrays |= {_key(name, inner): array for inner, array in found.items()}
+        held |= {_key(name, inner): (x, name) for inner, x in found.items()}
     notes = {"format": FORMAT, "parts": described}
     if rng:
         notes["rng"] = list(get_rng_state())
+    # the arrays show the memory of what `held` keeps: a state_dict may have made it for this call
+    arrays = {key: _array(x, name) for key, (x, name) in held.items()}
     _write(path, arrays, {KEY: json.dumps(notes)})
 
 
@@ -94,15 +96,13 @@ def _key(part, name):
 
 
 def _described(name, part):
-    """Returns ({name: ndarray}, JSON) for a part."""
+    """Returns ({name: Variable or ndarray}, JSON) for a part."""
     if isinstance(part, Module):
-        return {key: _array(x, name) for key, x in part.state_dict().items()}, {"kind": "module"}
+        return part.state_dict(), {"kind": "module"}
     if isinstance(part, Optimizer):
         saved = part.state_dict()
         arrays = {
-            f"{key}/{slot}": _array(x)
-            for key, slots in saved["state"].items()
-            for slot, x in slots.items()
+            f"{key}/{slot}": x for key, slots in saved["state"].items() for slot, x in slots.items()
         }
         saved["state"] = {key: list(slots) for key, slots in saved["state"].items()}
         return arrays, {"kind": "optimizer", "state": _encoded(saved, name)}
@@ -113,7 +113,7 @@ def _described(name, part):
     if isinstance(part, Generator):
         return {}, {"kind": "generator", "state": [part.seed, part.counter]}
     if isinstance(part, (Variable, np.ndarray)):
-        return {"": _array(part, name)}, {"kind": "array"}
+        return {"": part}, {"kind": "array"}
     return {}, {"kind": "value", "state": _encoded(part, name)}
 
 
@@ -167,8 +167,11 @@ def _no_value(x, name, place):
     )
 
 
-def _array(x, name="array"):
-    """Returns an ndarray in C order: safetensors writes memory as it is, ignoring strides."""
+def _array(x, name):
+    """Returns an ndarray in C order: safetensors writes memory as it is, ignoring strides.
+
+    It does not keep the memory of a Variable, which must live until the file is written.
+    """
     found = x
     if isinstance(x, Variable):
         found = x.dtype.cells(values(x.array))

@@ -216,5 +216,8 @@ class autocast(Block):
         return before
 
     def _end(self, before, is_error):
+        casts = state.casts
         vars(state).update(before)
         state.update()
+        if state.casts is not casts:
+            casts.clear()  # its weak references refer back to it: a cycle, which would live on

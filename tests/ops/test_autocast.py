@@ -10,6 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import errors
 from minigrad.array.dtypes import DTYPES
+from minigrad.memory.monitor import pool_of
 from minigrad.ops.autocast import FLOAT32, LOWER, RULES, TABLE, WIDEST
 from minigrad.ops.table import functions
 from minigrad.tape.modes import RECORD, state
@@ -322,6 +323,23 @@ def test_a_weight_is_cast_once_in_a_block_until_it_is_written():
     with mg.autocast("float16"):
         assert not state.casts
         assert bits([model(x)]) == bits([y])
+
+
+def test_the_casts_of_a_block_are_freed_with_it_without_the_garbage_collector():
+    layer, x = mg.nn.Linear(64, 64), mg.randn((4, 64))
+
+    def forward():
+        with mg.autocast("bfloat16"), mg.autocast("float16"):
+            layer(x)
+        return pool_of("cpu").current_bytes
+
+    gc.collect()
+    gc.disable()
+    try:
+        forward()
+        assert len({forward() for _ in range(5)}) == 1
+    finally:
+        gc.enable()
 
 
 def test_two_losses_of_one_block_go_backward_each_with_its_own_casts():

@@ -187,7 +187,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     more = (
         "Each is a rank of mg.distributed: mpiexec -n N python -m mpi4py SCRIPT, with the cores "
-        "shared among them. After a failure it says what each rank did last."
+        "shared among them. After a failure it says how each rank ended, the first cause first."
     )
     command = add("run", "run a script in several processes that train together", run.run, more)
     command.add_argument("-n", dest="ranks", type=int, default=2, metavar="N", help="(default: 2)")

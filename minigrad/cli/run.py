@@ -42,9 +42,8 @@ def run(options: argparse.Namespace) -> int:
             "on a cluster load its own MPI (module load ...) and pip install mpi4py",
             MISSING,
         )
-    # -m mpi4py: a rank that ends by an exception ends all, also before mg.distributed.init()
-    python = [sys.executable, supervisor.__file__, sys.executable, "-m", "mpi4py"]
-    command = [launcher, "-n", f"{options.ranks}", *python]
+    python = [sys.executable, supervisor.__file__]
+    command = [launcher, "-n", f"{options.ranks}", *python, *python, supervisor.INSIDE]
     with tempfile.TemporaryDirectory(prefix="minigrad-ranks-") as folder:
         environment = {**os.environ, supervisor.FOLDER: folder}
         for name in THREADS:
@@ -53,8 +52,9 @@ def run(options: argparse.Namespace) -> int:
             environment.setdefault(name, value)
         command += [options.script, *options.arguments]
         code = subprocess.call(command, env=environment)
-        if code:
-            print("\n".join(report(notes.calls_of(folder), notes.died(folder))), file=sys.stderr)
+        calls, processes = notes.calls_of(folder), notes.processes(folder)
+        lines = report(calls, processes, notes.ends(folder)) if code else warning(calls, processes)
+        print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr)
     return 1 if code else 0  # launchers return now the code of one rank, now that of another
 
 
@@ -74,14 +74,48 @@ def threads_of_a_rank(ranks: int) -> int:
     return max(1, cores // ranks)
 
 
-def report(calls: dict[int, tuple[int, str]], deaths: dict[int, str]) -> list[str]:
-    """Return lines about ranks that failed; calls and deaths are those of `notes`."""
+def report(calls: dict, processes: dict, ends: dict) -> list[str]:
+    """Return lines about ranks that failed, the first cause first; arguments: those of `notes`.
+
+    A rank that others hold at fault comes before one that fails alone, and that before those that
+    only heard of it.
+    """
+    blamed = {}  # {rank: the first that holds it at fault}
+    for rank, end in sorted(ends.items(), key=lambda item: item[1].when):
+        for other in end.ranks:
+            blamed.setdefault(other, rank)
+
+    def told(rank):
+        """Return where a rank stands, and how it ended."""
+        end = ends.get(rank)
+        if rank in blamed and (end is None or (end.ranks and rank not in end.ranks)):
+            teller = blamed[rank]
+            return (0, ends[teller].when), f"rank {teller} says: {ends[teller].text}"
+        if end is None:
+            return (3, 0), "no error of its own"
+        if end.ranks and rank not in end.ranks:
+            return (2, 0), "heard of it"
+        return (0 if rank in blamed else 1, end.when), end.text
+
     lines = ["minigrad run: the ranks have failed."]
-    for rank in sorted({*calls, *deaths}):
-        process, call = calls.get(rank, (0, "none"))
-        how = f" {deaths[rank]};" if rank in deaths else ""
-        lines.append(f"  rank {rank} (process {process or '?'}){how} last call: {call}")
+    for rank in sorted({*calls, *processes, *blamed}, key=lambda rank: (told(rank)[0], rank)):
+        last = calls.get(rank) or "none"
+        process = processes.get(rank, "?")
+        lines.append(f"  rank {rank} (process {process}): {told(rank)[1]}; last call: {last}")
     return lines
+
+
+def warning(calls: dict, processes: dict) -> list[str]:
+    """Return a line if several ranks have exchanged nothing; arguments: those of `notes`."""
+    n = len(processes)
+    if n < 2 or any(calls.values()):
+        return []
+    found = (
+        f"the {n} ranks called mg.distributed.init(), and nothing of it that ranks do together"
+        if calls
+        else f"none of the {n} processes called mg.distributed.init()"
+    )
+    return [f"minigrad run: {found}: {n} copies of one program have run, each by itself"]
 
 
 def _refuse(why: str, code: int) -> int:

@@ -69,8 +69,3 @@ def absent(head, ranks, text, fix=None):
         ranks=ranks,
         call=head.what,
     )
-
-
-def first_line(error):
-    """Return an error in one line, such as `ValueError: no such file`."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")

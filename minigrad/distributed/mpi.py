@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.distributed.engine import WAITS_LONGER, Engine, absent, first_line
-from minigrad.distributed.notes import died, note_call
-from minigrad.distributed.supervisor import FOLDER
+from minigrad.distributed.engine import WAITS_LONGER, Engine, absent
+from minigrad.distributed.notes import died, note_call, note_joined
+from minigrad.distributed.supervisor import FOLDER, first_line
 from minigrad.errors import MissingLibraryError
 
 HEAD, GONE = 1, 2  # tags of messages
@@ -184,6 +184,7 @@ def start(timeout):
             "(module load ...), and pip install mpi4py",
         ) from None
     engine = MpiEngine(MPI, timeout)
+    note_joined(engine.rank)
     show = sys.excepthook
 
     def on_exception(kind, error, trace):

@@ -8,8 +8,9 @@ import numpy as np
 from minigrad.arguments import function as function_of
 from minigrad.arguments import number, whole
 from minigrad.devices.backend import chosen, set_default
-from minigrad.distributed.engine import WAITS_LONGER, Engine, absent, first_line
+from minigrad.distributed.engine import WAITS_LONGER, Engine, absent
 from minigrad.distributed.membership import TIMEOUT, Group, membership, runs
+from minigrad.distributed.supervisor import first_line
 from minigrad.errors import DistributedError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import ready

@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -178,19 +179,22 @@ except BaseException as error:
 CALL = "call 2 of mg.distributed, all_reduce 'sum' of float32[4]: rank 1 "
 
 
+DISAGREE = "DistributedError: call 2 of mg.distributed: wanted the same call on every rank"
+
+
 @pytest.mark.parametrize(
-    ("kind", "timeout", "said"),
+    ("kind", "timeout", "said", "last_words"),
     [
-        ("raises", 20, CALL + "raised ValueError: no such batch"),
-        ("killed", 20, CALL + "was killed by SIGKILL"),
-        ("stopped", 5, CALL + "did not come within 5 s"),
-        ("exits", 20, CALL + "has ended"),
-        ("shape", 20, "rank 1: all_reduce 'sum' of float32[3], train.py:"),
-        ("order", 20, "rank 1: barrier, train.py:"),
+        ("raises", 20, CALL + "raised ValueError: no such batch", "ValueError: no such batch"),
+        ("killed", 20, CALL + "was killed by SIGKILL", "killed by SIGKILL"),
+        ("stopped", 5, CALL + "did not come within 5 s", r"rank \d says: .* within 5 s"),
+        ("exits", 20, CALL + "has ended", "exit status 3"),
+        ("shape", 20, "rank 1: all_reduce 'sum' of float32[3], train.py:", DISAGREE),
+        ("order", 20, "rank 1: barrier, train.py:", DISAGREE),
     ],
 )
 def test_a_fault_of_one_rank_is_an_error_on_every_other_that_names_it(
-    launcher, tmp_path, kind, timeout, said
+    launcher, tmp_path, kind, timeout, said, last_words
 ):
     done = run_ranks(FAULT, tmp_path, kind, f"{timeout}")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -201,15 +205,24 @@ def test_a_fault_of_one_rank_is_an_error_on_every_other_that_names_it(
         assert said in done.stderr
     if kind == "raises":
         assert "ValueError: no such batch" in done.stderr
-    if kind == "killed":
-        assert "was killed by SIGKILL; last call: call 1, barrier, train.py:" in done.stderr
-    processes = [int(line.split()[3].rstrip(")")) for line in rows(done.stderr)]
-    assert len(processes) == N
-    assert not [one for one in processes if is_alive(one)]
+    cause, *others = found = rows(done.stderr)
+    assert cause[0] == 1
+    place = "" if kind in ("killed", "exits") else r" \(train\.py:\d+\)"
+    assert re.fullmatch(last_words + place, cause[2]), cause
+    assert "call 1, barrier, train.py:" in cause[3] or kind in ("shape", "order")
+    assert [(rank, words) for rank, _, words, _ in others] == [
+        (0, "heard of it"),
+        (2, "heard of it"),
+    ]
+    assert not [process for _, process, *_ in found if is_alive(process)]
 
 
 def rows(text):
-    return [line for line in text.splitlines() if line.startswith("  rank ") and "process" in line]
+    """Return (rank, process, last words, last call) of each line of the report."""
+    found = re.findall(
+        r"^  rank (\d) \(process (\d+)\): (.*); last call: (.*)$", text, re.MULTILINE
+    )
+    return [(int(rank), int(process), *words) for rank, process, *words in found]
 
 
 def is_alive(process):
@@ -266,7 +279,8 @@ def test_the_command_passes_arguments_on_and_shares_the_cores(tmp_path, monkeypa
     assert main(["run", "-n", "3", str(tmp_path / "train.py"), "-n", "5", "--epochs", "2"]) == 0
     words, env = calls[0]
     assert words[:3] == ["/opt/mpiexec", "-n", "3"]
-    assert words[-7:] == ["-m", "mpi4py", str(tmp_path / "train.py"), "-n", "5", "--epochs", "2"]
+    inside = [command.sys.executable, supervisor.__file__, supervisor.INSIDE]
+    assert words[-8:] == [*inside, str(tmp_path / "train.py"), "-n", "5", "--epochs", "2"]
     assert env["MINIGRAD_THREADS"] == env["NUMBA_NUM_THREADS"] == "2"
     assert env["OMP_NUM_THREADS"] == "7"
 
@@ -294,11 +308,63 @@ def test_the_supervisor_returns_its_childs_code_and_notes_how_it_died(tmp_path, 
         assert notes.died(tmp_path) == {}
         suicide = "import os; os.kill(os.getpid(), 9)"
         assert supervisor.main([sys.executable, "-c", suicide]) == 128 + 9
+        assert notes.processes(tmp_path).keys() == {4}
+        assert notes.ends(tmp_path)[4].text == "exit status 5"  # the first end counts
+        (tmp_path / f"4{supervisor.ENDED}").unlink()
+        assert notes.ends(tmp_path)[4].text == "killed by SIGKILL"
+        (tmp_path / f"4{supervisor.DIED}").unlink()
+        stopped = "import os, signal; os.kill(os.getppid(), 15); signal.pause()"
+        assert supervisor.main([sys.executable, "-c", stopped]) == 128 + 15
+        assert notes.ends(tmp_path) == {}  # whoever ends the supervisor needs no note
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert notes.died(tmp_path) == {4: "was killed by SIGKILL"}
     assert notes.calls_of(tmp_path) == {}
+
+
+def test_the_report_begins_with_the_first_cause():
+    ended = {
+        0: notes.End(30, "DistributedError: rank 2 raised", (2,)),
+        1: notes.End(10, "exit status 1"),
+        2: notes.End(20, "ValueError: no such file (train.py:14)"),
+        4: notes.End(40, "DistributedError: call 3: rank 3 did not come", (3,)),
+    }
+    calls = {0: "call 2, barrier", 3: "call 2, barrier"}
+    header, *found = command.report(calls, dict.fromkeys(range(6), 77), ended)
+    assert header == "minigrad run: the ranks have failed."
+    assert found == [
+        "  rank 2 (process 77): ValueError: no such file (train.py:14); last call: none",
+        "  rank 3 (process 77): rank 4 says: DistributedError: call 3: rank 3 did not come; "
+        "last call: call 2, barrier",
+        "  rank 1 (process 77): exit status 1; last call: none",
+        "  rank 0 (process 77): heard of it; last call: call 2, barrier",
+        "  rank 4 (process 77): heard of it; last call: none",
+        "  rank 5 (process 77): no error of its own; last call: none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "said"),
+    [
+        ("", 0, "none of the 2 processes called mg.distributed.init(): 2 copies of one program"),
+        ("d.init()", 0, "the 2 ranks called mg.distributed.init(), and nothing of it that ranks"),
+        ("d.init(); d.barrier()", 0, None),
+        ("x = open('none.npz')", 1, "): FileNotFoundError: [Errno 2] No such file or directory"),
+        ("d.init(); d.rank() or sys.exit('no data')", 1, "rank 0 (process"),
+    ],
+)
+def test_the_last_words_of_short_scripts(launcher, tmp_path, script, status, said):
+    done = run_ranks(
+        f"import sys\nfrom minigrad import distributed as d\n{script}", tmp_path, ranks=2
+    )
+    assert done.returncode == status, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "minigrad run: " in line]
+    assert len(lines) == (said is not None)
+    assert said is None or said in done.stderr
+    if "FileNotFound" in f"{said}":
+        assert "(train.py:3); last call: none" in done.stderr
+    if "sys.exit" in script:
+        assert "): sys.exit('no data'); last call: none" in done.stderr
 
 
 def test_without_mpi_init_says_what_to_install(monkeypatch):

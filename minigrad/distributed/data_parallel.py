@@ -1,16 +1,16 @@
 """DataParallel: several ranks compute the gradients of one batch, each of its part."""
 
-import hashlib
-from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from minigrad.arguments import flag, instance, number, whole
-from minigrad.array.dtypes import float32
-from minigrad.devices.backend import device_named, values
-from minigrad.distributed.engine import named
+from minigrad.devices.backend import values
+from minigrad.distributed.engine import absent, named
 from minigrad.distributed.membership import current
+from minigrad.distributed.reduction import Reduction, write
+from minigrad.distributed.replicas import compare_bits, compare_kinds, send, some, values_of
+from minigrad.distributed.supervisor import first_line
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -19,7 +19,7 @@ from minigrad.errors import (
     NonFiniteError,
 )
 from minigrad.hints import missing, teaching, teaching_class
-from minigrad.memory.interrupts import block, uninterrupted
+from minigrad.memory.interrupts import block
 from minigrad.nn.module import Module
 from minigrad.optim.scaled import (
     ELSEWHERE,
@@ -30,8 +30,8 @@ from minigrad.optim.scaled import (
     scaled_of,
 )
 from minigrad.seams import seams
-from minigrad.tape.backward import upstream
-from minigrad.tape.modes import no_grad
+from minigrad.tape.backward import backward_telling, upstream
+from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable, filled
 
 BUCKET_BYTES = 4 << 20
@@ -54,7 +54,7 @@ class DataParallel:
     Args:
         model: a Module with the same parameters on every rank.
         broadcast: whether to take over rank 0's values. False checks that all ranks have the same.
-        bucket_bytes: how many bytes of gradients are reduced at a time.
+        bucket_bytes: how many bytes of gradients are reduced at a time, while backward runs.
         allow_unused: whether a loss may leave out parameters. Then these count as zeros where
             another rank has a gradient, and stay without one if no rank has any.
 
@@ -78,18 +78,19 @@ class DataParallel:
         self._allow_unused = flag("DataParallel", "allow_unused", allow_unused)
         is_sent = flag("DataParallel", "broadcast", broadcast)
         self._group = current("DataParallel")
-        self._is_synced, self._is_running = True, False
+        self._is_synced, self._is_running, self._reduction = True, False, None
         self._weight = self._unit = 0.0  # of the examples since the last reduction; of the first
         self._counted = {}  # {name: parameter} of the gradients that hold them
-        self._check_models()
+        found = values_of(model)
+        compare_kinds(self._member("of a model"), "DataParallel of a model", found)
         if is_sent:
-            self._send(self._values(), 0, "DataParallel: values")
+            send(self._group, found, 0, "DataParallel: values")
         else:
             self.check()
         mine = ref(self)
         for p in model.parameters():
             if p.requires_grad:
-                p.register_post_accumulate_hook(lambda leaf: _refuse_alone(mine()))
+                p.register_post_accumulate_hook(lambda leaf: _refuse_alone(mine(), leaf))
 
     def __call__(self, *args, **kwargs):
         return self.model(*args, **kwargs)
@@ -126,7 +127,7 @@ class DataParallel:
                 them, and all gradients are None. So if some gradients of `no_sync()` are gone, and
                 others are not. Also if there are gradients from before.
             DistributedError: on every rank, if a rank makes another call, has failed, or does not
-                come.
+                come. If a rank's backward raises, on the others.
         """
         group = self._member("backward")
         weight = number("DataParallel.backward", "weight", weight, 0.0)
@@ -144,7 +145,7 @@ class DataParallel:
             if bad:
                 raise NonFiniteError("DataParallel.backward: wanted a finite loss", bad)
             if lost and self._weight:
-                raise self._given_up(parameters, SOME_GONE, f"none for {_some(lost)}")
+                raise self._given_up(parameters, SOME_GONE, f"none for {some(lost)}")
             self._run(loss, weight)
             return
         size = sum(p.size for _, p in parameters)
@@ -164,15 +165,10 @@ class DataParallel:
         weights = [weight for weight, *_ in notes]
         if not sum(weights):
             raise ArgumentError(f"{what}: wanted a weight above 0 on some rank", f"{weights}")
-        self._run(loss, weight)
-        reduced, are_scaled = self._reduce(parameters, weights)
-        _write(reduced)
-        mark_reduced(self.model.parameters())
-        if are_scaled:
-            mark([p for p, _ in reduced if p.grad.mark is None], ELSEWHERE)
+        self._reduce(loss, weight, parameters, weights)
         self._forget()
         root = next(r for r, weight in enumerate(weights) if weight)
-        self._send(dict(self.model.named_buffers()), root, "DataParallel: buffers")
+        send(group, dict(self.model.named_buffers()), root, "DataParallel: buffers")
 
     @block
     def no_sync(self):
@@ -198,7 +194,7 @@ class DataParallel:
         if old:
             raise GradientError(
                 "DataParallel.backward: wanted no gradients from before",
-                f"{_some(old)} has one" if len(old) == 1 else f"{_some(old)} have them",
+                f"{some(old)} has one" if len(old) == 1 else f"{some(old)} have them",
                 "optimizer.zero_grad() after each step; `with replica.no_sync():` accumulates",
             )
         return lost
@@ -216,14 +212,15 @@ class DataParallel:
         fix = f"{fix}. All gradients are None now" if fix else "all gradients are None now"
         return GradientError(f"DataParallel.backward: wanted {wanted}", got, fix)
 
-    def _run(self, loss, weight):
+    def _run(self, loss, weight, on_final=None):
         """Run this rank's backward. `.grad` is then the sum of weight / unit times gradients."""
         if not weight:
             return
         unit = self._unit or weight  # 1 for a single batch, so that nothing is rounded
         self._is_running = True
         try:
-            loss.backward(Variable(filled(loss.array, weight / unit)))
+            dy = Variable(filled(loss.array, weight / unit))
+            backward_telling(loss, dy, on_final)
         finally:
             self._is_running = False
             mark_alone(self.model.parameters())  # until the reduction
@@ -231,12 +228,32 @@ class DataParallel:
         named_ones = self.model.named_parameters()
         self._counted = {name: p for name, p in named_ones if p.grad is not None}
 
-    def _reduce(self, parameters, weights):
-        """Return [(parameter, its reduced gradient)], and whether a GradScaler scaled them."""
+    def _reduce(self, loss, weight, parameters, weights):
+        """Run this rank's backward, and write the gradients of all ranks into `.grad`."""
+        factor = (self._unit or weight) / sum(weights)
+        ones = [p for _, p in parameters]
+        reduction = Reduction(self._group.engine, ones, self._bucket_bytes, factor)
+        self._reduction = reduction
+        try:
+            self._run(loss, weight, reduction.put)
+        except Exception as error:
+            self._tell(reduction, first_line(error))
+            raise
+        except BaseException:
+            if self._group.size > 1:  # sums are under way, and this rank takes no part in more
+                self._group.failed(DistributedError("DataParallel.backward was interrupted"))
+            raise
+        finally:
+            self._reduction = None
+        reduction.put_rest()
         missing = [name for name, p in parameters if p.grad is None] if self._weight else []
-        is_marked = bool(scaled_of(p for _, p in parameters))
-        head, notes = self._group.agree("DataParallel: gradients", (missing, is_marked))
-        found = [missing for missing, _ in notes]
+        head, notes = self._group.agree(
+            "DataParallel: gradients", (missing, bool(scaled_of(ones)), "")
+        )
+        sums = reduction.finish(head)
+        if failed := _failed(head, notes):
+            raise self._group.failed(failed)
+        found = [missing for missing, *_ in notes]
         if any(found) and not self._allow_unused:
             raise self._given_up(
                 parameters,
@@ -246,32 +263,25 @@ class DataParallel:
                 "DataParallel(model, allow_unused=True)",
             )
         everywhere = set.intersection(*(set(f) for f, w in zip(found, weights, strict=True) if w))
-        factor = self._unit / sum(weights)
-        reduced = []
-        for wide, bucket in self._buckets(p for name, p in parameters if name not in everywhere):
-            data: Any = np.zeros(sum(p.size for p in bucket), wide.numpy)
-            places = np.cumsum([0, *(p.size for p in bucket)])
-            if self._weight:
-                for p, start in zip(bucket, places, strict=False):
-                    if p.grad is not None:
-                        data[start : start + p.size] = values(p.grad.array).ravel()
-                data *= data.dtype.type(factor)
-            self._group.engine.sum(data, head)
-            for p, start in zip(bucket, places, strict=False):
-                piece = data[start : start + p.size].reshape(p.shape)
-                reduced.append((p, Variable(device_named(p.device).from_numpy(piece, p.dtype))))
-        return reduced, any(is_marked for _, is_marked in notes)
+        reduced = [p for name, p in parameters if name not in everywhere]
+        write({p: sums[p] for p in reduced})
+        mark_reduced(self.model.parameters())
+        if any(is_marked for _, is_marked, _ in notes):
+            mark([p for p in reduced if p.grad.mark is None], ELSEWHERE)
 
-    def _buckets(self, parameters):
-        """Yield (dtype to sum in, parameters) of about bucket_bytes, the last parameters first."""
-        open_ones = {}
-        for p in reversed([*parameters]):
-            wide = float32 if p.dtype.is_narrow else p.dtype
-            bucket = open_ones.setdefault(wide, [])
-            bucket.append(p)
-            if sum(q.size for q in bucket) * wide.itemsize >= self._bucket_bytes:
-                yield wide, open_ones.pop(wide)
-        yield from open_ones.items()
+    def _tell(self, reduction, text):
+        """Tell the others that backward has failed on this rank, once it has begun every sum.
+
+        Else they would wait for the sums that are under way.
+        """
+        reduction.put_rest(is_valid=False)
+        try:
+            head, notes = self._group.agree("DataParallel: gradients", ([], False, text))
+            reduction.finish(head)
+        except DistributedError:
+            return  # the error of this rank says more
+        if not all(text for *_, text in notes):  # else all may go on
+            self._group.failed(_failed(head, notes))
 
     # -- replicas ------------------------------------------------------------------------------
 
@@ -281,61 +291,7 @@ class DataParallel:
         Raises:
             DistributedError: on every rank; it names the values and the ranks whose copy differs.
         """
-        digests = {
-            name: hashlib.sha256(np.ascontiguousarray(values(x.array)).tobytes()).hexdigest()[:16]
-            for name, x in self._values().items()
-        }
-        self._compare("DataParallel.check", digests, "the same bits of every value")
-
-    def _check_models(self):
-        kinds = {name: f"{x.dtype}{list(x.shape)}" for name, x in self._values().items()}
-        self._compare("DataParallel of a model", kinds, "the same parameters and buffers")
-
-    def _compare(self, what, mine, wanted):
-        """Compare {name: text} over the ranks."""
-        group = self._member(what)
-        head, found = group.agree(what, mine)
-        names = dict.fromkeys(name for one in found for name in one)
-        differ, ranks, rows = [], set(), []
-        for name in names:
-            parties = {}
-            for r, one in enumerate(found):
-                parties.setdefault(one.get(name, "none"), []).append(r)
-            if len(parties) > 1:
-                differ.append(name)
-                least = min(parties.values(), key=lambda party: (len(party), -party[0]))
-                ranks.update(least)
-                rows.append((name, "; ".join(f"{named(r)}: {x}" for x, r in parties.items())))
-        if differ:
-            raise DistributedError(
-                f"call {head.number} of mg.distributed, {what}: wanted {wanted} on every rank",
-                f"{named(sorted(ranks))} with another {_some(differ)}",
-                "seed every rank alike before the model is made, or DataParallel(model), which "
-                "takes over the values of rank 0; then change them on all ranks alike",
-                details=rows[:5],
-                ranks=sorted(ranks),
-                call=what,
-            )
-
-    def _values(self):
-        return dict(self.model.named_parameters()) | dict(self.model.named_buffers())
-
-    def _send(self, variables, root, what):
-        """Give these values of one rank to all."""
-        if not variables or self._group.size == 1:
-            return
-        head, _ = self._group.agree(f"{what} of rank {root}")
-        arrays = [np.require(values(x.array), requirements="C") for x in variables.values()]
-        data = np.concatenate([a.reshape(-1).view(np.uint8) for a in arrays])
-        self._group.engine.broadcast(data, root, head)
-        if self._group.rank == root:
-            return
-        new, start = [], 0
-        for x, a in zip(variables.values(), arrays, strict=True):
-            piece = data[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
-            new.append((x, Variable(device_named(x.device).from_numpy(piece, x.dtype))))
-            start += a.nbytes
-        _copy(new)
+        compare_bits(self._member("check"), "DataParallel.check", values_of(self.model))
 
     def _member(self, where):
         """Return the group; raise in a compiled step, and on a thread of another rank."""
@@ -347,9 +303,22 @@ class DataParallel:
         return self._group
 
 
-def _refuse_alone(replica):
-    """Raise if a backward pass of a model in DataParallel is none of its `backward`."""
-    if replica is not None and not replica._is_running:
+def _refuse_alone(replica, leaf):
+    """Raise if a backward pass of a model in DataParallel is none of its `backward`.
+
+    Also if it runs inside of that one, and comes too late.
+    """
+    if replica is None:
+        return
+    reduction = replica._reduction
+    if reduction is not None and state.backward_pass is not None and reduction.has(leaf):
+        raise GradientError(
+            "backward inside of DataParallel.backward: the gradient of this parameter is on its "
+            "way to the other ranks already",
+            leaf.describe(),
+            "add what the hook computes to the loss",
+        )
+    if not replica._is_running:
         seams.effects.refuse(
             "backward inside a compiled step of a model in DataParallel: a program does not reduce "
             "gradients over ranks",
@@ -361,29 +330,14 @@ def _refuse_alone(replica):
         )
 
 
+def _failed(head, notes):
+    """Return the error for ranks whose backward has failed, or None."""
+    texts = {r: text for r, (*_, text) in enumerate(notes) if text}
+    return absent(head, [*texts], f"raised {next(iter(texts.values()))}") if texts else None
+
+
 def _missing(found):
     """Return, in words, which gradients are missing; found: their names, by rank."""
     return "; ".join(
-        f"{named([r])}: none for {_some(names)}" for r, names in enumerate(found) if names
+        f"{named([r])}: none for {some(names)}" for r, names in enumerate(found) if names
     )
-
-
-def _some(names):
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-@uninterrupted
-def _write(gradients):
-    """Write reduced gradients into `.grad`: all of them, or none."""
-    _copy([(p.grad, g) for p, g in gradients if p.grad is not None])
-    for p, g in gradients:
-        if p.grad is None:
-            p.grad = g
-
-
-@uninterrupted
-def _copy(new):
-    """Give Variables these values."""
-    with no_grad():
-        for x, value in new:
-            x.copy_(value)

@@ -43,6 +43,19 @@ class Engine:
 
     def sum(self, data, head):
         """Replace data by its sum over the ranks, the same bits on all of them."""
+        self.finish_sum(self.start_sum(data), head)
+
+    def start_sum(self, data) -> Any:
+        """Begin a sum without waiting; data must stay as it is until `finish_sum`.
+
+        Several may be under way. All ranks begin and finish them in the same order.
+        """
+
+    def advance(self):
+        """Move data of the sums that are under way, without waiting."""
+
+    def finish_sum(self, started, head):
+        """Wait for a sum: its data is then the sum."""
 
     def broadcast(self, data, root, head):
         """Replace data by that of the rank `root`."""

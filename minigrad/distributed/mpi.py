@@ -36,6 +36,13 @@ class Gone(NamedTuple):
     text: str
 
 
+class Moving(NamedTuple):
+    """A request, and data that MPI may still write, also after a timeout."""
+
+    request: Any
+    data: Any
+
+
 class MpiEngine(Engine):
     """The engine of one process. MPI: mpi4py's module."""
 
@@ -49,7 +56,7 @@ class MpiEngine(Engine):
         self._gone: dict[int, Gone] = {}
         self._before = 1  # the number of the call that is not complete yet
         self._sent: Any = []  # requests, and the bytes that they send
-        self._moving: Any = []  # requests, and data that MPI may still write, also after a timeout
+        self._moving: list[Moving] = []
         self._notes, self._looked = os.environ.get(FOLDER), 0.0  # of dead ranks
 
     def exchange(self, head):
@@ -77,15 +84,23 @@ class MpiEngine(Engine):
         self._before = head.number + 1
         return [heads[r] for r in range(self.size)]
 
-    def sum(self, data, head):
-        self._move(self.comm.Iallreduce(self.MPI.IN_PLACE, data), data, head)
+    def start_sum(self, data):
+        return self._started(self.comm.Iallreduce(self.MPI.IN_PLACE, data), data)
+
+    def advance(self):
+        for one in self._moving[:1]:  # MPI moves data of all requests while it looks at one
+            one.request.Test()
+
+    def finish_sum(self, started, head):
+        self._move(started, head)
 
     def broadcast(self, data, root, head):
-        self._move(self.comm.Ibcast(_bytes(data), root), data, head)
+        self._move(self._started(self.comm.Ibcast(_bytes(data), root), data), head)
 
     def gather(self, data, head):
         found = np.empty((self.size, *data.shape), data.dtype)
-        self._move(self.comm.Iallgather(_bytes(data), _bytes(found)), (data, found), head)
+        request = self.comm.Iallgather(_bytes(data), _bytes(found))
+        self._move(self._started(request, (data, found)), head)
         return list(found)
 
     def leave(self, reason):
@@ -143,12 +158,17 @@ class MpiEngine(Engine):
                 self._gone[r] = Gone(0, [r], text)
         return any(not g.before for g in self._gone.values())
 
-    def _move(self, request, data, head):
+    def _started(self, request, data):
+        """Keep a request and its data, also if Ctrl-C ends the wait for it; return both."""
+        one = Moving(request, data)
+        self._moving.append(one)
+        return one
+
+    def _move(self, one, head):
         """Wait until a request has moved its data."""
-        self._moving.append((request, data))  # before a wait that Ctrl-C may end, too
-        self._poll(lambda: request.Test() or self._hear())
-        if request.Test():
-            self._moving.pop()
+        self._poll(lambda: one.request.Test() or self._hear())
+        if one.request.Test():
+            self._moving = [other for other in self._moving if other is not one]
         else:
             text = f"moved no data for {self.timeout:g} s: one of them has stopped in this call"
             late = Gone(head.number, self._others(), text)

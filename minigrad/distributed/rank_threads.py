@@ -1,5 +1,6 @@
 """Ranks that are threads of this process: to learn, and to test without processes."""
 
+import collections
 import threading
 import time
 
@@ -21,24 +22,31 @@ GRACE = 2.0  # seconds that a rank at work has to end after another one has fail
 class Meeting:
     """Where the threads of a group meet: round by round, each leaves something for all.
 
-    A rank enters a round only after all have come to the one before, and hold what was left there.
+    A rank may leave things in several rounds before it takes what the others left in the first.
     """
 
     def __init__(self, size, timeout):
         self.size, self.timeout = size, timeout
         self.changed = threading.Condition()
-        self.rounds = {}  # number of the round -> {rank: what it left}
+        self.rounds = {}  # round -> {rank: what it left}, until all have taken it
+        self.taken = collections.Counter()  # round -> how many ranks have
         self.reasons = {}  # rank -> (the ranks at fault, text): why it comes no more
 
-    def meet(self, rank, number, what, head):
-        """Leave something in a round; return what all ranks left there, by rank."""
+    def post(self, rank, place, what):
+        """Leave something in a round."""
         with self.changed:
-            came = self.rounds.setdefault(number, {})
-            came[rank] = what
-            self.rounds.pop(number - 1, None)
+            self.rounds.setdefault(place, {})[rank] = what
             self.changed.notify_all()
+
+    def take(self, rank, place, head):
+        """Return what all ranks left in a round, by rank."""
+        with self.changed:
+            came = self.rounds[place]
             self.changed.wait_for(lambda: self._is_over(came), self.timeout)
             if len(came) == self.size:
+                self.taken[place] += 1
+                if self.taken[place] == self.size:
+                    del self.rounds[place], self.taken[place]
                 return [came[k] for k in range(self.size)]
             missing = [k for k in range(self.size) if k not in came]
             is_late = not any(k in self.reasons for k in missing)
@@ -68,17 +76,30 @@ class ThreadEngine(Engine):
 
     def __init__(self, meeting, rank):
         self.meeting, self.rank, self.size = meeting, rank, meeting.size
-        self._round = 0
+        self._rounds = collections.Counter()  # how many of each kind this rank has begun
+
+    def _post(self, what, kind="call"):
+        """Leave something in the next round of a kind; return the round.
+
+        Sums have rounds of their own: a rank that failed before one may come to the next call.
+        """
+        self._rounds[kind] += 1
+        place = kind, self._rounds[kind]
+        self.meeting.post(self.rank, place, what)
+        return place
 
     def _meet(self, what, head):
-        self._round += 1
-        return self.meeting.meet(self.rank, self._round, what, head)
+        return self.meeting.take(self.rank, self._post(what), head)
 
     def exchange(self, head):
         return self._meet(head, head)
 
-    def sum(self, data, head):
-        parts = self._meet(data.copy(), head)  # a copy: others may still read it later
+    def start_sum(self, data):
+        return self._post(data.copy(), "sum"), data  # a copy: others may still read it later
+
+    def finish_sum(self, started, head):
+        place, data = started
+        parts = self.meeting.take(self.rank, place, head)
         data[...] = parts[0]
         for part in parts[1:]:
             np.add(data, part, out=data)

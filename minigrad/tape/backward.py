@@ -24,6 +24,7 @@ from minigrad.errors import (
 from minigrad.formulas.expression import ADD
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.seams import seams
+from minigrad.tape.finality import Finals
 from minigrad.tape.lending import run_hooks
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
@@ -56,10 +57,23 @@ def backward(root, dy=None, retain_graph=False, create_graph=False):
         _run_backward(root, dy, retain_graph, create_graph)
 
 
-def _run_backward(root, dy, retain_graph, create_graph):
+def backward_telling(root, dy, on_final):
+    """Goes backward as `root.backward(dy)`; tells when the gradient of a leaf is complete.
+
+    on_final: see `Finals`. It may raise: then no `.grad` is written.
+    """
+    if state.watchers:
+        run_as("backward", _run_backward, root, dy, on_final=on_final)
+    else:
+        _run_backward(root, dy, on_final=on_final)
+
+
+def _run_backward(root, dy, retain_graph=False, create_graph=False, on_final=None):
     ready()
     dy = upstream(root, dy)
-    leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
+    leaves = gradients(
+        [root], [dy], retain_graph, create_graph, is_committed=not create_graph, on_final=on_final
+    )
     commit(leaves, [dy.array.storage], state.take_scaler())
 
 
@@ -113,7 +127,15 @@ class BackwardPass:
         self.is_active, self.is_committed, self.is_entrusted = True, is_committed, is_entrusted
 
 
-def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_committed=False):
+def gradients(
+    roots,
+    dys,
+    retain_graph=False,
+    create_graph=False,
+    only=None,
+    is_committed=False,
+    on_final=None,
+):
     """Computes the gradients of all leaves, or of the targets in `only`, without setting `.grad`.
 
     Args:
@@ -122,6 +144,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
         retain_graph, create_graph: as for `backward`.
         only: leaf Variables and Nodes to differentiate; the walk skips nodes that lead to none.
         is_committed: the result goes to `commit`, so flat buffers of groups may be written.
+        on_final: see `Finals`.
 
     Returns:
         {leaf Variable or Node: gradient}. Gradients are Variables with create_graph, else Arrays.
@@ -151,9 +174,10 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
     outer, mine = state.backward_pass, BackwardPass(is_committed, seams.in_backward)
     running = state.running
     state.backward_pass = mine
+    nodes = iter(order) if on_final is None else Finals(order, start, on_final)
     try:
         with mode():
-            return flow(order, start, retain_graph or create_graph, create_graph, only, live)
+            return flow(order, nodes, start, retain_graph or create_graph, create_graph, only, live)
     finally:
         state.backward_pass, state.running = outer, running
         mine.is_active, state.scaled_by = False, mine.scaled_by
@@ -177,17 +201,18 @@ def _order(roots, create_graph):
 # -- The walk --------------------------------------------------------------------------------------
 
 
-def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
+def flow(order, nodes, arrived, retain_graph, create_graph, only=None, live=None):
     """Walks the nodes in order and returns the gradients of the leaves and of the targets.
 
     Args:
         order: nodes, consumers before producers.
+        nodes: an iterator over them.
         arrived: node or leaf -> the sum of its gradients so far; at first those of the roots.
         retain_graph: whether nodes keep their saved values.
         create_graph: whether gradients are Variables with a graph of their own.
         only, live: the targets, and all nodes that lead to them; None for all leaves.
     """
-    nodes, found = iter(order), {}
+    found = {}
     try:
         if (
             create_graph

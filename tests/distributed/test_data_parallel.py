@@ -10,6 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import distributed as d
 from minigrad import errors
+from minigrad.distributed import engine, rank_threads
 from tests.distributed.test_collectives import faults
 
 nn = mg.nn
@@ -92,14 +93,15 @@ def test_the_size_of_buckets_changes_nothing(bucket_bytes):
         assert_equal(found, full_batch(x, y))
 
 
+@pytest.mark.parametrize("bucket_bytes", [1, 4 << 20])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_micro_batches_of_any_size_give_the_gradient_of_all_their_rows(ranks):
+def test_micro_batches_of_any_size_give_the_gradient_of_all_their_rows(ranks, bucket_bytes):
     x, y = examples(30)
     parts = np.array_split(np.arange(30), [3, 4, 11, 13, 21, 22, 28, 29])  # 9 parts
 
     def work():
         model = make_model()
-        replica = d.DataParallel(model)
+        replica = d.DataParallel(model, bucket_bytes=bucket_bytes)
         mine = parts[d.rank() :: ranks]
         with replica.no_sync():
             for rows in mine[:-1]:
@@ -315,6 +317,174 @@ def test_a_compiled_forward_can_be_reduced():
 
     for found in d.run(work, 2):
         assert_equal(found, full_batch(x, y))
+
+
+# -- While backward runs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_last_layers_are_on_their_way_while_the_first_go_backward(ranks, monkeypatch):
+    x, y = examples()
+    engines = (rank_threads.ThreadEngine, engine.Engine)
+    for one in engines:
+        start = one.start_sum
+
+        def noting(self, data, start=start):
+            begun[d.rank()].append(data.size)
+            return start(self, data)
+
+        monkeypatch.setattr(one, "start_sum", noting)
+    begun = {r: [] for r in range(ranks)}
+
+    def work():
+        model = make_model()
+        replica = d.DataParallel(model, bucket_bytes=1)  # a bucket for each parameter
+        seen = []
+        hidden = model[0](mg.variable(x))
+        hidden.register_hook(lambda g: seen.append([*begun[d.rank()]]))
+        loss = mg.cross_entropy(model[2](model[1](hidden)), mg.variable(y))
+        replica.backward(loss, weight=24)
+        assert seen == [[4, 32]]  # bias and weight of the last layer
+        assert begun[d.rank()] == [4, 32, 8, 48]
+        return gradients(model)
+
+    for found in d.run(work, ranks):
+        assert_equal(found, full_batch(x, y))
+
+
+@pytest.mark.parametrize("kind", ["hook", "post hook"])
+def test_hooks_of_parameters_run_before_their_gradients_are_reduced(kind):
+    def halved(leaf):
+        leaf.grad = leaf.grad * 0.5
+
+    def work():
+        model = nn.Linear(2, 1, bias=False)
+        replica = d.DataParallel(model, bucket_bytes=1)
+        if kind == "hook":
+            model.weight.register_hook(lambda g: g * 0.5)
+        else:
+            model.weight.register_post_accumulate_hook(halved)
+        replica.backward(model(mg.full((1, 2), 2.0 + 4.0 * d.rank())).sum(), weight=1)
+        return model.weight.grad.tolist()
+
+    assert d.run(work, 2) == [[[2.0, 2.0]]] * 2
+
+
+def test_a_parameter_that_is_used_twice_is_reduced_after_both():
+    def work():
+        model = nn.Module()
+        model.p, model.q = nn.Parameter(mg.full((2,), 3.0)), nn.Parameter(mg.full((2,), 5.0))
+        replica = d.DataParallel(model, bucket_bytes=1)
+        y = ((model.p * model.q).exp().log() * model.p).sum() * (1.0 + d.rank())
+        replica.backward(y, weight=1)
+        return model.p.grad.tolist(), model.q.grad.tolist()
+
+    for p, q in d.run(work, 2):  # d/dp of p^2 q = 2 p q, d/dq = p^2; the mean of 1 and 2 is 1.5
+        np.testing.assert_allclose([p, q], [[45.0] * 2, [13.5] * 2], rtol=1e-5)
+
+
+def test_a_loss_that_is_a_parameter_is_reduced():
+    def work():
+        model = nn.Module()
+        model.p = nn.Parameter(mg.full((1,), 3.0))
+        d.DataParallel(model, bucket_bytes=1).backward(model.p, weight=1 + d.rank())
+        return model.p.grad.tolist()
+
+    assert d.run(work, 2) == [[1.0]] * 2
+
+
+def test_micro_batches_may_each_use_other_parameters():
+    def work():
+        model = TwoHeads()
+        replica = d.DataParallel(model, bucket_bytes=1)
+        with replica.no_sync():
+            replica.backward(model(mg.ones((1, 2)), "a").sum(), weight=1)
+        replica.backward(model(mg.ones((1, 2)), "b").sum(), weight=3)
+        return [p.grad.numpy().ravel().tolist() for p in model.parameters()]
+
+    assert d.run(work, 2) == [[[0.25] * 2, [0.25], [0.75] * 2, [0.75]]] * 2
+
+
+def model_with_a_hook(hook):
+    """A model whose backward calls the hook between its two layers."""
+    x, y = examples()
+    model = make_model()
+    replica = d.DataParallel(model, bucket_bytes=1)
+    hidden = model[0](mg.variable(x))
+    hidden.register_hook(lambda g: hook(model))
+    return model, replica, mg.cross_entropy(model[2](model[1](hidden)), mg.variable(y))
+
+
+def test_a_backward_inside_adds_to_what_is_not_on_its_way_yet():
+    def work():
+        other = []
+        model, replica, loss = model_with_a_hook(lambda model: other.pop().backward())
+        other.append(model[0].bias.sum())
+        replica.backward(loss, weight=24)
+        return gradients(model)
+
+    wanted = full_batch(*examples())
+    wanted["0.bias"] += 1.0
+    for found in d.run(work, 2):
+        assert_equal(found, wanted)
+
+
+def test_a_backward_inside_that_comes_too_late_is_refused():
+    def work(rank):
+        other = []
+        model, replica, loss = model_with_a_hook(lambda model: other.pop().backward())
+        other.append(model[2].bias.sum())
+        replica.backward(loss, weight=24)
+
+    found, _ = faults(work, 2)
+    assert len(found) == 2
+    for error in found.values():
+        assert isinstance(error, errors.GradientError)
+        assert "on its way to the other ranks already" in str(error)
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_rank_that_fails_while_others_reduce_is_an_error_on_all(kind):
+    def fail(model):
+        if d.rank() == 1:
+            raise kind("no luck")
+
+    def work(rank):
+        model, replica, loss = model_with_a_hook(fail)
+        try:
+            replica.backward(loss, weight=24)
+        finally:
+            if rank == 1:
+                assert all(p.grad is None for p in model.parameters())
+            with pytest.raises(errors.DistributedError, match="has failed before"):
+                d.barrier()
+
+    found, raised = faults(work)
+    assert isinstance(raised, kind)
+    assert isinstance(found.pop(1), kind)
+    assert len(found) == 2
+    for error in found.values():
+        assert isinstance(error, errors.DistributedError)
+        assert error.ranks == (1,)
+        assert f"DataParallel: gradients: rank 1 raised {kind.__name__}: no luck" in str(error)
+
+
+def test_ranks_that_all_fail_in_backward_can_go_on():
+    def fail(model):
+        if turns[d.rank()] == 0:
+            raise ZeroDivisionError
+
+    def work():
+        model, replica, loss = model_with_a_hook(fail)
+        with pytest.raises(ZeroDivisionError):
+            replica.backward(loss, weight=24)
+        turns[d.rank()] = 1
+        replica.backward(loss_of(model, *examples()), weight=24)
+        return gradients(model)
+
+    turns = [0, 0]
+    for found in d.run(work, 2):
+        assert_equal(found, full_batch(*examples()))
 
 
 # -- Refusals --------------------------------------------------------------------------------------

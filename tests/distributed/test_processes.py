@@ -217,6 +217,41 @@ def test_a_fault_of_one_rank_is_an_error_on_every_other_that_names_it(
     assert not [process for _, process, *_ in found if is_alive(process)]
 
 
+BACKWARD = """
+import os, sys
+import minigrad as mg
+from minigrad import distributed as d
+
+mg.set_default_device("numpy")
+d.init()
+model = mg.nn.Sequential(mg.nn.Linear(3, 2), mg.nn.Linear(2, 1))
+replica = d.DataParallel(model, bucket_bytes=1)
+hidden = model[0](mg.ones((1, 3)))
+if d.rank() == 1:
+    hidden.register_hook(lambda g: 1 / 0 if sys.argv[1] == "raises" else os.kill(os.getpid(), 9))
+replica.backward(model[1](hidden).sum(), weight=1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "last_words"),
+    [
+        ("raises", "raised ZeroDivisionError: division by", "ZeroDivisionError: division by zero"),
+        ("killed", "was killed by SIGKILL", "killed by SIGKILL"),
+    ],
+)
+def test_a_rank_that_fails_while_gradients_are_on_their_way(
+    launcher, tmp_path, kind, said, last_words
+):
+    done = run_ranks(BACKWARD, tmp_path, kind)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"DataParallel: gradients: rank 1 {said}" in done.stderr
+    (rank, _, words, _), *others = rows(done.stderr)
+    assert rank == 1
+    assert words.startswith(last_words)
+    assert [words for _, _, words, _ in others] == ["heard of it"] * 2
+
+
 def rows(text):
     """Return (rank, process, last words, last call) of each line of the report."""
     found = re.findall(

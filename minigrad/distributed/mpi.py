@@ -88,8 +88,9 @@ class MpiEngine(Engine):
         return self._started(self.comm.Iallreduce(self.MPI.IN_PLACE, data), data)
 
     def advance(self):
-        for one in self._moving[:1]:  # MPI moves data of all requests while it looks at one
-            one.request.Test()
+        for one in self._moving:
+            if not one.request.Test():  # MPI moves data of all requests while it looks at one
+                break
 
     def finish_sum(self, started, head):
         self._move(started, head)

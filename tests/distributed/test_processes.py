@@ -62,16 +62,25 @@ def run_ranks(script, folder, *arguments, ranks=N):
     return execute([*words, *arguments], folder)
 
 
-def test_what_mpi_may_still_write_into_is_kept_after_a_timeout():
-    """Of a rank whose data never comes; the engine lives until the process ends."""
-    request = SimpleNamespace(Test=lambda: False)
+def engine_with(**calls):
+    """An MpiEngine of two ranks whose communicator has these calls besides."""
     comm = SimpleNamespace(
         rank=0, size=2, Set_errhandler=lambda handler: None, Iprobe=lambda rank, tag: False,
-        **dict.fromkeys(("Isend", "Iallreduce", "Ibcast", "Iallgather"), lambda *args: request),
+        Isend=lambda *args: NEVER, **calls,
     )  # fmt: skip
     world = SimpleNamespace(Dup=lambda: comm)
-    engine = mpi.MpiEngine(
+    return mpi.MpiEngine(
         SimpleNamespace(COMM_WORLD=world, ERRORS_RETURN=0, IN_PLACE=0, BYTE=0), timeout=0.01
+    )
+
+
+NEVER = SimpleNamespace(Test=lambda: False)
+
+
+def test_what_mpi_may_still_write_into_is_kept_after_a_timeout():
+    """Of a rank whose data never comes; the engine lives until the process ends."""
+    engine = engine_with(
+        **dict.fromkeys(("Iallreduce", "Ibcast", "Iallgather"), lambda *args: NEVER)
     )
     head = Head(1, "all_reduce", "")
     for move in (engine.sum, lambda data, head: engine.broadcast(data, 0, head), engine.gather):
@@ -82,6 +91,27 @@ def test_what_mpi_may_still_write_into_is_kept_after_a_timeout():
         del data
         gc.collect()
         assert kept() is not None
+
+
+def test_mpi_moves_data_of_the_first_sum_that_is_not_complete():
+    """MPI does nothing where it looks at a complete one."""
+    seen, complete = [], [True, False, False]
+
+    def begin(place, data):
+        def look():
+            seen.append(data.item())
+            return complete[data.item()]
+
+        return SimpleNamespace(Test=look)
+
+    engine, head = engine_with(Iallreduce=begin), Head(1, "all_reduce", "")
+    started = [engine.start_sum(np.array(k)) for k in range(3)]
+    engine.advance()
+    assert seen == [0, 1]
+    engine.finish_sum(started[0], head)
+    seen.clear()
+    engine.advance()
+    assert seen == [1]
 
 
 TRAIN = """

@@ -179,7 +179,10 @@ def run(function, ranks, *args, timeout=TIMEOUT):
     rank, error = errors[0]  # noted before the others were told: no consequence of theirs
     errors.clear()  # its traceback leads here: avoid a cycle
     error.add_note(f"raised in rank {rank} of {n}")
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # its traceback holds this frame
 
 
 def _wait(threads, errors):

@@ -20,7 +20,7 @@ class Group:
         self.engine = engine
         self.rank, self.size = engine.rank, engine.size
         self.count = 0
-        self.failure: DistributedError | None = None
+        self.failure = ""  # the text of the error after which no call can be made
 
     def agree(self, what, note=None):
         """Compare a call with those of the other ranks. Return this rank's head, and all notes.
@@ -28,10 +28,10 @@ class Group:
         Raises:
             DistributedError: on every rank, if the ranks make different calls.
         """
-        if self.failure is not None:
+        if self.failure:
             raise DistributedError(
                 f"{what}: this group of ranks has failed before",
-                self.failure.wanted,
+                self.failure,
                 "start the ranks again: what they hold may differ now",
             )
         self.count += 1
@@ -39,7 +39,7 @@ class Group:
         try:
             heads = self.engine.exchange(head)
         except DistributedError as error:
-            self.failure = error
+            self.failed(error)
             raise
         if any(other.what != what for other in heads):
             raise self.failed(_disagreement(heads))
@@ -47,7 +47,7 @@ class Group:
 
     def failed(self, error):
         """Note that the group can make no further call; return the error."""
-        self.failure = error
+        self.failure = error.wanted  # the error itself would keep the frames that it came through
         return error
 
 

@@ -1,7 +1,9 @@
 """Sums, broadcasts, gathers and barriers over ranks that are threads."""
 
+import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -387,3 +389,25 @@ def test_a_compiled_step_refuses_calls():
 def test_names_of_other_libraries_are_explained():
     with pytest.raises(AttributeError, match=r"mg\.distributed\.size\(\)"):
         _ = d.get_world_size
+
+
+def test_a_rank_that_fails_keeps_nothing_alive():
+    alive = []
+
+    def work():
+        model = mg.nn.Linear(3, 2)
+        alive.append(weakref.ref(model))
+        if d.rank() == 1:
+            raise KeyError("no such digit")
+        d.barrier()
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            with pytest.raises(KeyError):
+                d.run(work, 3)
+        assert len(alive) == 6
+        assert [ref() for ref in alive] == [None] * 6
+    finally:
+        gc.enable()

@@ -120,6 +120,14 @@ class Seams(threading.local):
 
             gradients: a list of NumPy arrays (n,), flat copies, to change in place; they are copied
                 back. norm: the number that `optim.clip_grad_norm_` then returns.
+        grad_scaler: an object that `optim.GradScaler` asks in place of its own arithmetic; what may
+            be called when is checked before. `scaler` is the GradScaler that asks:
+            scale(scaler, is_first) -> the factor for a loss, a float; is_first: whether it begins
+                an iteration.
+            unscale_(scaler, optimizer, gradients): divides, in place, a list of NumPy arrays (n,),
+                flat copies, which are copied back.
+            step(scaler, optimizer, step): calls step(), or leaves it out.
+            update(scaler) -> (scale, growth_tracker), which the GradScaler takes over.
 
     Tracing:
         effects: an Effects; never None.
@@ -138,6 +146,7 @@ class Seams(threading.local):
     plan_reuse: Any = None
     update: Any = None
     clip_grad_norm_: Any = None
+    grad_scaler: Any = None
     effects: Any = Effects()
 
     def replace(self, **parts):

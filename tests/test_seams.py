@@ -333,6 +333,7 @@ def test_every_seam_has_a_test_here():
     tested = {name for name, _ in GRAPH_PARTS} | {"storage", "update", "clip_grad_norm_"}
     tested |= {"kernels"}  # in test_seam_kernels.py
     tested |= {"pool", "plan_reuse"}  # in test_seam_memory.py
+    tested |= {"grad_scaler"}  # in test_seam_scaler.py
     assert tested == set(SEAMS)
 
 

@@ -7,6 +7,7 @@ the engine.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +102,23 @@ class Parameter:
     grad: Any = None
     requires_grad: bool = True
     id: int = field(default_factory=itertools.count(1).__next__)
+
+
+@dataclass(eq=False)
+class Optimizer:
+    """Makes steps for some Parameters.
+
+    Attributes:
+        parameters: the list of them.
+        update: what `step` calls.
+    """
+
+    parameters: list[Parameter]
+    update: Callable[[], Any] = lambda: None
+
+    def step(self) -> None:
+        """Update the parameters."""
+        self.update()
 
 
 @dataclass(eq=False)

@@ -17,8 +17,8 @@ class CopyOnWrite:
     array that it returns becomes the memory of the Variable to be written.
     """
 
-    def __init__(self, part, cls):
-        self.part, self.cls = part, cls
+    def __init__(self, part):
+        self.part, self.cls = part, part.function
         self.known = weakref.WeakKeyDictionary()
 
     def forked(self, source, clone):

@@ -17,6 +17,7 @@ from minigrad.course.seam_parts import (
     Update,
     UpdateByAlgorithm,
 )
+from minigrad.course.seam_scaler import SCALER_METHODS, LearnersScaler
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
 from minigrad.memory.blocks import Block
@@ -57,28 +58,20 @@ def _gradients(name, table):
     return Gradients(plans)
 
 
-def _storage(name, cls):
-    methods = [m for m in ("read", "write", "fork") if not callable(getattr(cls, m, None))]
-    if not inspect.isclass(cls) or methods:
-        raise SeamError(
-            f"mg.use({name}=...): wanted a class with read, write and fork",
-            f"{cls!r:.60}" + (f" without {', '.join(methods)}" if methods else ""),
-        )
-    part = Part(name, cls.__init__)
-    part.function, part.name = cls, cls.__name__
-    return CopyOnWrite(part, cls)
+def _class(adapter, *methods):
+    def adapt(name, cls):
+        missing = [m for m in methods if not callable(getattr(cls, m, None))]
+        if not inspect.isclass(cls) or missing:
+            wanted = f"{', '.join(methods[:-1])} and {methods[-1]}"
+            raise SeamError(
+                f"mg.use({name}=...): wanted a class with {wanted}",
+                f"{cls!r:.60}" + (f" without {', '.join(missing)}" if missing else ""),
+            )
+        part = Part(name, cls.__init__)
+        part.function, part.name = cls, cls.__name__
+        return adapter(part)
 
-
-def _pool(name, cls):
-    methods = [m for m in ("alloc", "free") if not callable(getattr(cls, m, None))]
-    if not inspect.isclass(cls) or methods:
-        raise SeamError(
-            f"mg.use({name}=...): wanted a class with alloc and free",
-            f"{cls!r:.60}" + (f" without {', '.join(methods)}" if methods else ""),
-        )
-    part = Part(name, cls.__init__)
-    part.function, part.name = cls, cls.__name__
-    return LearnersPool(part)
+    return adapt
 
 
 def _update(name, part):
@@ -102,12 +95,13 @@ SEAMS: dict[str, tuple[str, Callable]] = {
     "find_cycle": ("find_cycle", _function(FindCycle)),
     "unbroadcast": ("unbroadcast", _function(Unbroadcast)),
     "accumulate": ("accumulate", _function(Accumulate)),
-    "storage": ("storage", _storage),
+    "storage": ("storage", _class(CopyOnWrite, "read", "write", "fork")),
     "check_saved": ("check_saved", _function(CheckSaved)),
-    "pool": ("pool", _pool),
+    "pool": ("pool", _class(LearnersPool, "alloc", "free")),
     "plan_reuse": ("plan_reuse", _function(PlanReuse)),
     "update": ("update", _update),
     "clip_grad_norm_": ("clip_grad_norm_", _function(ClipGradNorm)),
+    "grad_scaler": ("grad_scaler", _class(LearnersScaler, *SCALER_METHODS)),
     "kernels": ("kernel", kernels),
 }
 
@@ -141,6 +135,10 @@ class use(Block):
       one parameter: it writes to values and state, flat copies, in place. A dict {'SGD': f}
       replaces only these algorithms.
     - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; scales them in place.
+    - grad_scaler=GradScaler: every mg.optim.GradScaler asks one of these, which is made by
+      GradScaler(init_scale, growth_factor, backoff_factor, growth_interval) and has .scale(loss),
+      .unscale_(optimizer), .step(optimizer), .update(), .get_scale(), .growth_tracker. Its loss is
+      1.0, its optimizers have .step() and .parameters with .grad alone.
     - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
       devices "simt" and "cuda" with a block of 128 threads per row; `launches` counts it. Or f is
       compiled by Numba (@njit): then it runs on the CPU, with rows of float32 or float64. So do

@@ -1,4 +1,4 @@
-"""Runs an optimizer's step with a learner's function: see `update` of `seams.Seams`."""
+"""Runs optimizers and GradScalers with a learner's parts: `update`, `grad_scaler` of `Seams`."""
 
 from typing import Any
 
@@ -58,6 +58,25 @@ def updated_by_hook(optimizer, update):
                 found.append((kept["step"].array, np.array(given["step"])))
     write(found, user_place())
     return True
+
+
+def unscaled_by_hook(scaler, optimizer, found, hook):
+    """Has a `grad_scaler` divide copies of gradients, then writes them back.
+
+    found: [(parameter, gradient)]. Returns whether one of them was NaN or infinite before.
+    """
+    copies = [values_of(g.array).flatten() for _, g in found]
+    is_found = not all(np.isfinite(copy).all() for copy in copies)
+    hook.unscale_(scaler, optimizer, copies)
+    write([(g.array, copy) for (_, g), copy in zip(found, copies, strict=True)], user_place())
+    return is_found
+
+
+def stepped_by_hook(scaler, optimizer, hook):
+    """Has a `grad_scaler` make an optimizer's step. Returns whether it was made."""
+    made = []
+    hook.step(scaler, optimizer, lambda: made.append(optimizer.step()))
+    return bool(made)
 
 
 def _wide(array, dtype):

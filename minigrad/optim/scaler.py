@@ -41,6 +41,7 @@ from minigrad.optim.clipping import (
     total_of,
     with_gradients,
 )
+from minigrad.optim.hooked import stepped_by_hook, unscaled_by_hook
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.scaled import ELSEWHERE, Marking, called, mark, refuse_alone
 from minigrad.optim.scaler_traced import (
@@ -209,15 +210,23 @@ class GradScaler:
         if seams.effects.is_tracing:
             run_as("GradScaler.step", record_step, self, optimizer, now.found[optimizer])
             now.stepped.add(optimizer)
+        elif seams.grad_scaler is not None:
+            is_made = stepped_by_hook(self, optimizer, seams.grad_scaler)
+            self._note_step(now, optimizer, is_made)
         else:
             self._step_now(now, optimizer)
 
     @uninterrupted
     def _step_now(self, now, optimizer):
-        if now.found[optimizer]:
-            self._write(skipped_steps=self.skipped_steps + 1)
-        else:
+        is_made = not now.found[optimizer]
+        if is_made:
             optimizer.step()
+        self._note_step(now, optimizer, is_made)
+
+    @uninterrupted
+    def _note_step(self, now, optimizer, is_made):
+        if not is_made:
+            self._write(skipped_steps=self.skipped_steps + 1)
         now.stepped.add(optimizer)
 
     @teaching
@@ -245,6 +254,9 @@ class GradScaler:
         if seams.effects.is_tracing:
             found = total_of(default_device(), list(now.found.values())) if now.found else None
             run_as(where_, self._update, found, new_scale)
+        elif seams.grad_scaler is not None and new_scale is None:
+            scale, tracker = seams.grad_scaler.update(self)
+            self._end_by_hook(min(max(scale, LEAST), MOST), tracker)
         else:
             self._update(float(any(now.found.values())), new_scale)
 
@@ -260,6 +272,11 @@ class GradScaler:
             device.fill(numbers[0], new_scale)
         else:
             device.elementwise(UPDATED, (*numbers, found), (numbers[0], numbers[4]))
+
+    @uninterrupted
+    def _end_by_hook(self, scale, tracker):
+        self._write(scale=float(np.float32(scale)), growth_tracker=float(tracker))
+        self._iteration = Iteration()
 
     def _unscale(self, name, optimizer):
         now = self._begun(name, optimizer)
@@ -287,6 +304,9 @@ class GradScaler:
             )
         if seams.effects.is_tracing:
             now.found[optimizer] = run_as("GradScaler.unscale_", record_unscaling, self, found)
+        elif seams.grad_scaler is not None:
+            is_found = unscaled_by_hook(self, optimizer, found, seams.grad_scaler)
+            self._note_unscaled(now, optimizer, found, is_found)
         else:
             self._unscale_now(now, optimizer, found)
 
@@ -297,6 +317,10 @@ class GradScaler:
             math.isfinite(norm) or np.isfinite(values(g.array)).all() for (_, g), norm in pairs
         )
         scale_gradients(found, [1.0 / self.get_scale()] * len(found))
+        self._note_unscaled(now, optimizer, found, is_found)
+
+    @uninterrupted
+    def _note_unscaled(self, now, optimizer, found, is_found):
         for _, g in found:
             g.mark = None
         now.found[optimizer] = is_found
@@ -354,7 +378,8 @@ class GradScaler:
     def _factor(self, loss):
         """Returns the scale as a number, or in a traced step as a Variable of the loss's dtype."""
         if not seams.effects.is_tracing:
-            return self.get_scale()
+            hook = seams.grad_scaler
+            return self.get_scale() if hook is None else hook.scale(self, not self._now().is_begun)
         if self._block.device != loss.device:  # a program writes to memory of its own device
             with seams.effects.paused():
                 self._block = moved(self._block, device_named(loss.device))

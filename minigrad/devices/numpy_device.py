@@ -124,9 +124,9 @@ class Numpy(HostMemory, OwnPool):
         if x.size:
             ndarray(out)[...] = find(ndarray(x), axis).reshape(out.shape)
 
-    def argsort(self, x, out, is_last=False):
-        taken = slice(x.shape[1] - out.shape[1], None) if is_last else slice(out.shape[1])
-        ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")[:, taken]
+    def argsort(self, x, out, descending=False):
+        order = np.argsort(ndarray(x)[:, :: (step := -1 if descending else 1)], kind="stable")
+        ndarray(out)[...] = np.arange(x.shape[1])[::step][order[:, ::step][:, : out.shape[1]]]
 
     @quiet
     def solve(self, a, b, out, factors, rest):

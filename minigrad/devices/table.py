@@ -110,11 +110,11 @@ class Device:
         """Write the place (int64) of the first largest (smallest) element or first NaN to out."""
         raise NotImplementedError
 
-    def argsort(self, x: Array, out: Array, is_last: bool = False) -> None:
-        """Write the places (int64) that sort each row of x in ascending order, NaN last.
+    def argsort(self, x: Array, out: Array, descending: bool = False) -> None:
+        """Write the places (int64) that sort each row of x; NaN counts as the largest.
 
         x (rows, n) and out (rows, k) are contiguous and not empty; x holds floats or int64. For k
-        below n: the first k of the n places, or the last k. Equal elements keep their order.
+        below n: the first k of the n places. Equal elements keep their order, also descending.
         """
         raise NotImplementedError
 

@@ -4,7 +4,6 @@ from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.array.layout import (
     broadcast_shapes,
-    contiguous_strides,
     normalize_axes,
     normalize_axis,
 )
@@ -19,7 +18,7 @@ from minigrad.ops.operands import (
     stored_number,
     variables,
 )
-from minigrad.ops.quiet import Fixed
+from minigrad.ops.quiet import Fixed, FlatIndex
 from minigrad.ops.subscripts import wrapped
 from minigrad.tape.variable import Variable
 
@@ -62,8 +61,19 @@ def one_hot(index, classes, dtype=float32):
     return call("equal", call("unsqueeze", index, -1), columns).to(dtype)
 
 
-def _flat_index(name, x, index, axis):
-    """Returns the index into flattened x for each element of a gather along an axis."""
+def flat_index(x, index, axis):
+    """Returns the index into flattened x for one along an axis, int64 from 0 to n - 1."""
+    return index if x.ndim == 1 else FlatIndex.apply(index, axis, x.shape)
+
+
+def along(x, index, axis):
+    """Selects elements as `gather`, at an index that is known to be one."""
+    flat = x if x.ndim == 1 else call("reshape", x, (-1,))
+    return Take.apply(flat, flat_index(x, index, axis), 0)
+
+
+def _checked_index(name, x, index, axis):
+    """Returns an index of `gather` as int64 that counts from the front."""
     if index.ndim != x.ndim or any(
         m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis
     ):
@@ -71,10 +81,7 @@ def _flat_index(name, x, index, axis):
             f"{name}: wanted an index with x's number of axes, no larger than x but along the axis",
             f"x {x.shape}, index {index.shape}, axis {axis}",
         )
-    index = wrapped(name, index, x.shape[axis], (axis, x.shape))
-    strides = contiguous_strides(x.shape)
-    others = Fixed.apply(index, "gather", (axis, index.shape, strides))
-    return call("add", call("mul", index, strides[axis]), others)
+    return wrapped(name, index, x.shape[axis], (axis, x.shape))
 
 
 def gather(x, index, axis):
@@ -90,8 +97,7 @@ def gather(x, index, axis):
     """
     x, index = variables("gather", x, index)
     axis = normalize_axis("gather", axis, x.ndim)
-    places = _flat_index("gather", x, index, axis)
-    return Take.apply(call("reshape", x, (-1,)), places, 0)
+    return along(x, _checked_index("gather", x, index, axis), axis)
 
 
 def scatter_add(x, index, source, axis):
@@ -113,7 +119,7 @@ def scatter_add(x, index, source, axis):
         )
     if source.dtype is not x.dtype:
         raise DTypeError(f"scatter_add: wanted a source of {x.dtype}", f"{source.dtype}")
-    places = _flat_index("scatter_add", x, index, axis)
+    places = flat_index(x, _checked_index("scatter_add", x, index, axis), axis)
     added = TakeAdjoint.apply(source, places, (x.array.size,), 0)
     return _with_added(x, call("reshape", added, x.shape))
 

@@ -101,7 +101,8 @@ return function(*{args}, **named)
 def remembered(function, form="x", free=None):
     """Wraps a function so that it finds the routes of earlier calls.
 
-    Its result must depend on layouts and other arguments alone, and it must write nothing.
+    Its result, or each of a tuple, must depend on layouts and other arguments alone, and it must
+    write nothing.
 
     Args:
         form: what its first argument is: "x", a Variable; "xs", a list of them; "", no Variable.
@@ -155,6 +156,11 @@ def _are_plain(values):
         if not (kind in PLAIN or is_usable or v is MISSING or is_number or is_shape):
             return False
     return True
+
+
+def _results(y):
+    """Returns what a function returned as a tuple."""
+    return y if type(y) is tuple else (y,)
 
 
 class _Learner(NamedTuple):
@@ -227,17 +233,17 @@ class _Learner(NamedTuple):
             finally:
                 state.asked = None
             made[:] = [y]
-            return y.array
+            return [v.array for v in _results(y)]
 
         arrays = [x.array for x in variables]
         if not are_here(arrays):
             return None
         try:
-            out, recorder = noted(run, [*arrays, *numbers.values()], None)
+            _, recorder = noted(run, [*arrays, *numbers.values()], None)
         except MinigradError:
             return None  # the call on the user's operands explains itself
-        y = made[0]
-        if recorder is None or out.size > LARGEST or any(y is x for x in stand_ins):
+        y, own = made[0], {*map(id, stand_ins)}
+        if recorder is None or any(v.size > LARGEST or id(v) in own for v in _results(y)):
             return None
         if asked:
             texts = dict(zip(map(id, stand_ins), texts, strict=True))
@@ -249,12 +255,12 @@ class _Learner(NamedTuple):
             ):
                 return None  # it did something else with a free number
             return self.of_operations(texts, asked, y, len(recorder.checks))
-        if y._requires_grad or y.name is not None or texts != self.slots[: len(texts)]:
+        if type(y) is tuple or y._requires_grad or y.name is not None:
             return None
-        if recorder.used_numbers() != len(numbers):
+        if texts != self.slots[: len(texts)] or recorder.used_numbers() != len(numbers):
             return None  # as above
-        lines = written(recorder, out)
-        kinds, is_view = "x" * len(arrays) + "n" * len(numbers), type(out) is View
+        lines = written(recorder, y.array)
+        kinds, is_view = "x" * len(arrays) + "n" * len(numbers), type(y.array) is View
         known = None, (), None
         call = lines and call_of_route(lines, kinds, is_view, False, False, known)
         if not call or not numbers:
@@ -270,10 +276,11 @@ class _Learner(NamedTuple):
         Args:
             texts: {id of a stand-in: its name in the generated text}.
             asked: the operations that ran, as in `state.asked`.
-            y: the result.
+            y: the result, or a tuple of them.
             checks: how many checks of elements ran. One outside of operations would not run again.
         """
         last = {id(a): k for k, (_, args, *_) in enumerate(asked) for a in args}
+        last |= dict.fromkeys(map(id, _results(y)))
         lines, constants = [], []
         calls: list[Any] = [call_of(*call[:3]) for call in asked]
         if None in calls or sum([call.checks for call in calls]) != checks:
@@ -288,7 +295,7 @@ class _Learner(NamedTuple):
                     operands.append(texts.get(id(a)))
             if None in operands:
                 return None
-            if len(asked) == 1 and operands == ["a0"]:
+            if len(asked) == 1 and operands == ["a0"] and type(y) is not tuple:
                 return call
             texts[id(result)] = f"y{k}"
             lines.append(f"y{k} = c{len(constants)}({', '.join(['path', *operands])})\n")
@@ -297,8 +304,9 @@ class _Learner(NamedTuple):
                 texts[id(a)] for a in args if last[id(a)] == k and texts.get(id(a), "a")[0] == "y"
             }
             lines += [f"del {text}\n" for text in sorted(done)]
-        if y is not asked[-1][3]:
+        shown = [texts.get(id(v)) for v in _results(y)]
+        if None in shown or f"y{len(asked) - 1}" not in shown:
             return None
         names = tuple([f"c{k}" for k in range(len(constants))])
-        body = "".join([*lines, f"return {texts[id(y)]}\n"])
+        body = "".join([*lines, f"return {', '.join(shown)}{',' * (type(y) is tuple)}\n"])
         return maker(names, ", ".join(["path", *self.slots]), body, "route")(*constants)

@@ -4,12 +4,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minigrad.array.dtypes import as_dtype
+from minigrad.array.dtypes import as_dtype, int64
+from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
+from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.base import Operation
 from minigrad.ops.fast import fast_path
 from minigrad.ops.operands import made
 from minigrad.tape.variable import Variable
+
+PLACES = Program(["index", "step", "others"], [symbol("index") * symbol("step") + symbol("others")])
 
 
 class Quiet(Operation, abstract=True):
@@ -40,7 +44,6 @@ def _offsets(axis, shape, strides):
 
 MAKERS: dict[str, Any] = {
     "one_hot": np.arange,
-    "gather": _offsets,
     "tril": lambda rows, columns, diagonal: np.tri(rows, columns, diagonal, bool),
     "triu": lambda rows, columns, diagonal: ~np.tri(rows, columns, diagonal - 1, bool),
 }
@@ -54,3 +57,19 @@ class Fixed(Quiet):
     def forward(x, how, sizes):
         data = made(how, lambda: MAKERS[how](*sizes))
         return device_of(x).fixed(data, as_dtype(data.dtype))
+
+
+class FlatIndex(Quiet):
+    """The places in flattened x of what an index along an axis selects.
+
+    (...) int64 from 0 to n - 1, axis, shape of x -> (...).
+    """
+
+    inputs, attributes = ("index",), ("axis", "shape")
+
+    def forward(index, axis, shape):
+        device, strides = device_of(index), contiguous_strides(shape)
+        others = device.fixed(made("index", lambda: _offsets(axis, index.shape, strides)), int64)
+        out = device.empty(index.shape, int64)
+        device.elementwise(PLACES, (index, strides[axis], others), (out,))
+        return out

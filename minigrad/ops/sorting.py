@@ -7,31 +7,30 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
-from minigrad.ops.gathering import gather
-from minigrad.ops.names import remembered
+from minigrad.ops.gathering import along
 from minigrad.ops.operands import as_variable
 
 
 class OrderOfRows(Structural):
-    """The indices, int64, that sort each row in ascending order, NaN last.  (..., n) -> (..., k).
+    """The first k indices, int64, that sort each row; NaN counts as the largest.
 
-    Equal elements keep their order. They are the first k of all n, or the last k.
+    (..., n) -> (..., k). Equal elements keep their order, also if `descending`.
     """
 
     samples = [
-        ((3, 4), 4, False), ((2, 3, 5), 5, False), ((9,), 9, False), ((2, 1), 1, False),
+        ((3, 4), 4, False), ((2, 3, 5), 5, True), ((9,), 9, False), ((2, 1), 1, True),
         ((0, 3), 3, False), ((2, 0), 0, False), ((3, 9), 2, False), ((2, 7), 3, True),
     ]  # fmt: skip
     gradients = None
 
-    def forward(x, k, is_last):
+    def forward(x, k, descending):
         device = device_of(x)
         out = device.empty((*x.shape[:-1], k), int64)
         if out.size:
             is_computed = x.dtype.is_float or x.dtype is int64
             x = device.contiguous(x if is_computed else device.convert(x, int64))
             n, rows = x.shape[-1], out.size // k
-            device.argsort(x.view((rows, n), (n, 1)), out.view((rows, k), (k, 1)), is_last)
+            device.argsort(x.view((rows, n), (n, 1)), out.view((rows, k), (k, 1)), descending)
         return out
 
 
@@ -51,15 +50,10 @@ def _order(name, x, axis, descending, k=None):
             f"{k}",
             f"{name}(x, min(k, {n})), or another axis, as in axis=0: the last one is the default",
         )
-    if axis == x.ndim - 1 and not descending:
-        return x, axis, OrderOfRows.apply(x, k, False)
+    if axis == x.ndim - 1:
+        return x, axis, OrderOfRows.apply(x, k, descending)
     moved = (*[d for d in range(x.ndim) if d != axis], axis)  # a tuple: routes have such keys
-    rows = call("permute", x, moved)
-    if descending:  # sort the flipped rows: equal elements keep their order, and NaN is first
-        rows = call("flip", rows, -1)
-    order = OrderOfRows.apply(rows, k, descending and k < n)
-    if descending:
-        order = (n - 1) - call("flip", order, -1)
+    order = OrderOfRows.apply(call("permute", x, moved), k, descending)
     return x, axis, call("permute", order, tuple([moved.index(d) for d in range(x.ndim)]))
 
 
@@ -77,7 +71,8 @@ def argsort(x, axis=-1, descending=False):
     ([1, 2, 0], [0, 2, 1])
     """
     x = as_variable(x, "argsort")
-    return call("reshape", _order("argsort", x, axis, descending)[2], x.shape)
+    order = _order("argsort", x, axis, descending)[2]
+    return order if x.ndim else call("reshape", order, ())
 
 
 def sort(x, *, axis=-1, descending=False):
@@ -95,7 +90,8 @@ def sort(x, *, axis=-1, descending=False):
     """
     x = as_variable(x, "sort")
     found, axis, order = _order("sort", x, axis, descending)
-    return call("reshape", gather(found, order, axis), x.shape)
+    found = along(found, order, axis)
+    return found if x.ndim else call("reshape", found, ())
 
 
 def topk(x, k, axis=-1, largest=True):
@@ -118,21 +114,8 @@ def topk(x, k, axis=-1, largest=True):
     ([5.0, 3.0], [1, 2])
     """
     x, k = as_variable(x, "topk"), whole("topk", "k", k, 0)
-    largest = flag("topk", "largest", largest)
-    places = places_of_topk(x, k, axis, largest)
-    return values_of_topk(x, places, axis), places
-
-
-@remembered
-def places_of_topk(x, k, axis, largest):
-    """Returns the indices of `topk`."""
-    return _order("topk", x, axis, largest, k)[2]
-
-
-@remembered
-def values_of_topk(x, places, axis):
-    """Returns the values of `topk`."""
-    return gather(x if x.ndim else call("reshape", x, (1,)), places, axis)
+    x, axis, places = _order("topk", x, axis, flag("topk", "largest", largest), k)
+    return along(x, places, axis), places
 
 
 functions = (argsort, sort, topk)

@@ -89,7 +89,7 @@ REMEMBERED = (  # whose results depend on layouts and other arguments alone, and
     "transpose", "squeeze", "unsqueeze", "flatten", "mse", "bce_with_logits", "huber",
     "normalize", "outer", "diagonal", "masked_fill", "roll", "flip", "repeat", "pow",
     "cross_entropy", "pad", "tril", "triu", "embedding", "one_hot", "gather", "scatter_add",
-    "index_add", "sort", "argsort",
+    "index_add", "sort", "argsort", "topk",
 )  # fmt: skip
 
 INFINITE = -math.inf, math.inf

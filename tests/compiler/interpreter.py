@@ -202,8 +202,12 @@ class Step:
         self.outputs[0][...] = find(self.inputs[0], axis=self.attributes["axis"])
 
     def argsort(self):
-        order, size = np.argsort(self.inputs[0], axis=-1, kind="stable"), self.outputs[0].shape[1]
-        self.outputs[0][...] = order[:, -size:] if self.attributes["is_last"] else order[:, :size]
+        x, size = self.inputs[0], self.outputs[0].shape[1]
+        if self.attributes["descending"]:  # flipped twice, so that equals keep their order
+            order = x.shape[1] - 1 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
+        else:
+            order = np.argsort(x, kind="stable")
+        self.outputs[0][...] = order[:, :size]
 
     def solve(self):
         (a, b), (out, factors, _) = self.inputs, self.outputs

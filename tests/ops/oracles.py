@@ -287,9 +287,11 @@ ORACLES = {
     "norm": lambda x, axis, keep: np.sqrt((x * x).sum(axis, keepdims=keep)),
     "sum_to": sum_to,
     "cumsum": lambda x, axis: np.cumsum(x, axis),
-    "order_of_rows": lambda x, size, is_last: np.argsort(x, -1, kind="stable")[
-        ..., x.shape[-1] - size if is_last else 0 :
-    ][..., :size],
+    "order_of_rows": lambda x, size, down: (
+        x.shape[-1] - 1 - np.argsort(x[..., ::-1], -1, kind="stable")[..., ::-1]
+        if down
+        else np.argsort(x, -1, kind="stable")
+    )[..., :size],
     "least_squares": least_squares,
     "cholesky_factor": lambda a: np.linalg.cholesky((a + np.swapaxes(a, 1, 2)) / 2),
     "argmax": lambda x, axis, keep: np.argmax(x, axis, keepdims=keep),

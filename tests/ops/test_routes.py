@@ -11,6 +11,7 @@ import pytest
 import minigrad as mg
 from minigrad.array.array import Array
 from minigrad.devices.cpu.own_matmul import use_own
+from minigrad.devices.threads import threads
 from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.ops import linear, names, routes
 from minigrad.tape.groups import ParameterGroup
@@ -532,6 +533,29 @@ def test_products_of_what_blas_cannot_read_have_a_route():
     for _ in range(4):
         np.testing.assert_allclose((x @ w).numpy(), np.ones((2, 3), np.float32) @ w.numpy(), 1e-6)
     assert len(known(OPS["matmul"])) == 1
+
+
+SHARED = {  # of more elements than one thread gets, and sums at an index that take scratch memory
+    "cumsum": (lambda x, i: mg.cumsum(x.reshape(40, 2500), 1), "cumsum"),
+    "argsort": (lambda x, i: mg.argsort(x.reshape(40, 2500)), "order_of_rows"),
+    "argmax": (lambda x, i: mg.argmax(x.reshape(40, 2500), axis=1), "argmax"),
+    "gather": (lambda x, i: x[i], "take"),
+    "scatter": (lambda x, i: mg.index_add(mg.zeros((7,)), i % 7, x, 0), "take_adjoint"),
+}
+
+
+@pytest.mark.parametrize("count", (1, 3))
+@pytest.mark.parametrize("name", SHARED)
+def test_kernels_that_threads_share_have_routes(name, count, monkeypatch):
+    monkeypatch.setattr(threads, "count", count)
+    function, op = SHARED[name]
+    for k in range(5):
+        x = mg.rand((100_000,), "float32", mg.Generator(k))
+        i = mg.randint(0, x.size, x.shape, mg.Generator(k))
+        with slow_path():
+            expected = seen(function(x, i).array)
+        assert seen(function(x, i).array) == expected
+    assert known(OPS[op])
 
 
 def test_results_larger_than_the_limit_have_no_route():

@@ -215,7 +215,7 @@ _CALLS = {
     "put": _plain("put"),
     "cumsum": _plain("cumsum", "axis"),
     "arg_reduce": _plain("arg_reduce", "axis", "is_max"),
-    "argsort": _plain("argsort", "is_last"),
+    "argsort": _plain("argsort", "descending"),
     "solve": _solve,
     "cholesky": _plain("cholesky"),
     "unfold": _plain("unfold", "window"),

@@ -118,7 +118,7 @@ class Instruction:
         'gather', 'scatter_add', 'put': none.
         'wrap_index': n; stops the step if an index is out of range.
         'cumsum': axis. 'arg_reduce': axis, is_max.
-        'argsort': is_last; on the CPU its second output is scratch memory.
+        'argsort': descending; on the CPU its second output is scratch memory.
         'solve': none; its second and third outputs are scratch memory. 'cholesky': none.
         'random': kind, low, high, counter (added to the run's own).
         'unfold', 'fold', 'largest': window.

@@ -351,10 +351,10 @@ class Trace(Device, StepEffects):
         """Raise: no element is known during tracing."""
         self.read(x)
 
-    def argsort(self, x, out, is_last=False):
+    def argsort(self, x, out, descending=False):
         """Record out = argsort of each row; on the CPU, with scratch memory."""
         others = (self.empty(out.shape, int64),) if self.name == "cpu" else ()
-        self.record("argsort", (x,), (out, *others), is_last=is_last)
+        self.record("argsort", (x,), (out, *others), descending=descending)
 
     def solve(self, a, b, out, factors, rest):
         self.record("solve", (a, b), (out, factors, rest))

@@ -67,7 +67,8 @@ def scatter_add(source, index, out, parts=1):
         return _to_targets("add", out.dtype.code, source, index, out)
     (outer, n, r), m = out.shape, source.shape[1]
     scratch, rows = scratch_to_add(-(-n // parts), m, r)
-    operands, numbers = (source, index, out, OwnPart(0)), (outer, n, m, r, rows)
+    own, numbers = OwnPart(0) if scratch else out, (outer, n, m, r, rows)
+    operands = source, index, out, own
     return KernelCall("add_f4", "add_f4", None, operands, numbers, n, source.size, scratch)
 
 
@@ -108,10 +109,11 @@ def _along(name, x, out, axis, *more):
     return KernelCall("scan", name, x.dtype.code, (x, out), numbers, extent, x.size)
 
 
-def argsort(x, out, other, is_last):
+def argsort(x, out, other, descending):
     """Split the rows. other: memory for as many places as out."""
     (rows, n), size = x.shape, out.shape[1]
-    operands, numbers, work = (x, out, other), (n, size, int(is_last)), x.size * size.bit_length()
+    operands, numbers = (x, out, other), (n, size, int(descending))
+    work = x.size * size.bit_length()
     return KernelCall("argsort", "argsort", x.dtype.code, operands, numbers, rows, work)
 
 

@@ -8,6 +8,7 @@ example because it reads elements, has no route and takes the slow path each tim
 """
 
 import functools
+from ctypes import memmove
 from typing import NamedTuple
 
 from minigrad.array.array import Array, View, fresh
@@ -25,10 +26,11 @@ from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import WHOLE, uninterrupted
 from minigrad.seams import Effects, seams
 
-# functions of the device table that a route calls again: they return nothing
-CALLED = {"scatter_add", "put", "argsort"}
 # functions that reach the recorder's own `run_small`, `run_check`, `copy` and `convert`
-FOLLOWED = {"cumsum", "arg_reduce", "join", "gather", "wrap_index", "all_within", "run_kernel"}
+FOLLOWED = {
+    "cumsum", "arg_reduce", "join", "gather", "scatter_add", "put", "wrap_index", "all_within",
+    "run_kernel",
+}  # fmt: skip
 MOST_FIXED = 1024  # elements that a route keeps to copy them
 FEW_PARTS = 6  # fewer are joined by a kernel each, as are parts that are not contiguous
 MOST_PARTS = 32  # a route has lines for each
@@ -104,6 +106,10 @@ class Recorder(StructuralKernels, Programs):
         self.is_lost |= len(parts) > MOST_PARTS
         (Device.join if len(parts) < FEW_PARTS else StructuralKernels.join)(self, parts, out, axis)
 
+    def argsort(self, x, out, descending=False):
+        self.filled.update(self.owners(out))  # its kernel writes two Arrays
+        super().argsort(x, out, descending)
+
     def share(self, x):
         out = cpu.share(x)
         self.filled.add(len(self.made))
@@ -113,30 +119,9 @@ class Recorder(StructuralKernels, Programs):
 
     def fixed(self, data, dtype):
         self.is_lost |= data.size > MOST_FIXED
-        out = self.run_unread("fixed", (data, dtype))
-        self.filled.add(len(self.made))
-        self.made.append(out)
-        self.steps.append(Call("fixed", (data, dtype), out))
+        out, content = self.empty(data.shape, dtype), data.astype(dtype.memory).tobytes()
+        self.run_small(lambda address: memmove(address, content, len(content)), (out,), ())
         return out
-
-    def call(self, name, arguments):
-        """Call one of CALLED and record it; its arguments count as written."""
-        for x in arguments:
-            if isinstance(x, Array):
-                self.filled.update(self.owners(x))
-            elif type(x) not in (int, bool):
-                self.is_lost = True
-        self.steps.append(Call(name, arguments, None))
-        self.run_unread(name, arguments)
-
-    def run_unread(self, name, arguments):
-        """Call a function that a route will call again, so that what it reads may change."""
-        before = seams.effects
-        try:
-            seams.effects = Effects()
-            return getattr(cpu, name)(*arguments)
-        finally:
-            seams.effects = before
 
     def place(self, x, k, are_ours):
         """Return (kind, number of the input or made Array, or value; byte offset) of x."""
@@ -177,11 +162,11 @@ class Recorder(StructuralKernels, Programs):
 
 
 class Call(NamedTuple):
-    """A recorded call of a device table function, and the Array it made, or None."""
+    """A recorded call of a device table function, and the Array it made."""
 
     name: str
     arguments: tuple
-    out: Array | None
+    out: Array
 
 
 def _beyond(name):
@@ -207,9 +192,7 @@ for _name in {*dir(type(cpu)), "prepare_write"} - {
     "name",
     "pool",
 }:
-    if _name in CALLED:
-        setattr(Recorder, _name, lambda self, *arguments, name=_name: self.call(name, arguments))
-    elif not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
+    if not _name.startswith("_") and (_is_stated(_name) or _name == "prepare_write"):
         setattr(Recorder, _name, _beyond(_name))
 computes_wide(Recorder)
 
@@ -403,11 +386,9 @@ class _Text:
         arguments = ", ".join(
             self.shown(x) if isinstance(x, Array) else self.constant(x) for x in step.arguments
         )
-        line = f"{self.constant(getattr(cpu, step.name))}({arguments})"
-        if step.out is not None:
-            line = f"t{self.count} = {line}; b{self.count} = t{self.count}.buffer"
-            self.count += 1
-        self.lines.append(line)
+        k, function = self.count, self.constant(getattr(cpu, step.name))
+        self.count += 1
+        self.lines.append(f"t{k} = {function}({arguments}); b{k} = t{k}.buffer")
 
     def operand(self, place):
         """Return the text of an operand as a kernel argument: an address or a number."""

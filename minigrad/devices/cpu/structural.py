@@ -46,27 +46,42 @@ def joining(code, sizes, outer):
     return join
 
 
+def in_parts(function, steps, numbers, cuts):
+    """Return a function of addresses that runs a kernel over several ranges side by side.
+
+    steps: the bytes between the operands of one range and of the next.
+    """
+
+    def run(*addresses):
+        calls = []
+        for k, cut in enumerate(cuts):
+            places = [x + k * step for x, step in zip(addresses, steps, strict=True)]
+            calls.append((*places, *numbers, *cut))
+        threads.run(function, calls)
+
+    return run
+
+
 class StructuralKernels(Device):
     """The device table functions that are not formula programs (see `table.Device`)."""
 
     def run_kernel(self, call) -> Any:
         """Make a KernelCall that is no check; return the scratch memory (threads, ...), or None."""
-        function = source_kernel(call.file, call.name, call.code)
-        if call.work < SPLIT and not call.scratch:
-            self.run_small(function, call.operands, (*call.numbers, 0, call.extent))
-            return None
-        cuts = ranges(call.extent, call.work)
-        scratch = self.empty((len(cuts), call.scratch), float32) if call.scratch else None
-        calls = []
-        for k, cut in enumerate(cuts):
-            own = 0 if scratch is None else scratch.address + k * call.scratch * 4
-            places = [own + x.begin * 4 if type(x) is OwnPart else x.address for x in call.operands]
-            calls.append((*places, *call.numbers, *cut))
-        threads.run(function, calls)
+        function, operands = source_kernel(call.file, call.name, call.code), call.operands
+        parts, scratch = parts_of(call.extent, call.work), None
+        if call.scratch:
+            own = scratch = self.empty((parts, call.scratch), float32)
+            operands = [own.view((), (), x.begin) if type(x) is OwnPart else x for x in operands]
+        if parts == 1:
+            self.run_small(function, operands, (*call.numbers, 0, call.extent))
+        else:
+            steps = [4 * call.scratch * (type(x) is OwnPart) for x in call.operands]
+            cuts = ranges(call.extent, call.work)
+            self.run_small(in_parts(function, steps, call.numbers, cuts), operands, ())
         return scratch
 
     def run_small(self, function, arrays, numbers):
-        """Run a kernel that is too small to split."""
+        """Run a kernel in one part, or a function that runs one."""
         function(*[x.address for x in arrays], *numbers)
 
     def gather(self, x, index, out):
@@ -121,8 +136,8 @@ class StructuralKernels(Device):
         """
         return function(*[x.address for x in arrays], *numbers)
 
-    def argsort(self, x, out, is_last=False):
-        self.run_kernel(kernel_calls.argsort(x, out, self.empty(out.shape, int64), is_last))
+    def argsort(self, x, out, descending=False):
+        self.run_kernel(kernel_calls.argsort(x, out, self.empty(out.shape, int64), descending))
 
     def solve(self, a, b, out, factors, rest):
         self.run_kernel(kernel_calls.solve(a, b, out, factors, rest))

@@ -176,22 +176,21 @@ class StructuralKernels(GpuTable):
             operands = (values, places, out, pieces, int(is_max))
             self.launch(kernel, sequences, THREADS, operands)
 
-    def argsort(self, x, out, is_last=False):
+    def argsort(self, x, out, descending=False):
         rows, n = x.shape
         width = 1 << (n - 1).bit_length()
         order = self.empty((rows, width), int64)
         kernel = entry("gpu_sort", "begin", x.dtype.code, "i8* i8 i8")
         self.launch(kernel, blocks_of(order.size, THREADS), THREADS, (order, order.size, width))
-        kernel = entry("gpu_sort", "sort_step", x.dtype.code, "T* i8*" + " i8" * 5)
+        kernel = entry("gpu_sort", "sort_step", x.dtype.code, "T* i8*" + " i8" * 6)
         blocks, run = blocks_of(rows * width // 2, THREADS), 1
         while run < width:
             run, distance = run * 2, run
             while distance:
-                operands = (x, order, rows, n, width, run, distance)
+                operands = (x, order, rows, n, width, run, distance, int(descending))
                 self.launch(kernel, blocks, THREADS, operands)
                 distance //= 2
-        begin = n - out.shape[1] if is_last else 0
-        self.copy(order.view(out.shape, (width, 1), begin), out)
+        self.copy(order.view(out.shape, (width, 1)), out)
 
     def solve(self, a, b, out, factors, rest):
         (count, m, n), k = a.shape, b.shape[2]

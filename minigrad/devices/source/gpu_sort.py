@@ -9,14 +9,14 @@ places that lie `distance` apart. T is the element type.
 
 
 @exact_jit
-def comes_first(x, start, n, p, q):
-    """Return whether place p of a row precedes q: by value, NaN last, equal values by place."""
+def comes_first(x, start, n, p, q, descending):
+    """Return whether place p of a row precedes q: NaN is the largest, equals stay in order."""
     if p >= n or q >= n:  # places past the row come last
         return p < q
     a, b = x[start + p], x[start + q]
     if a == b or (a != a and b != b):
         return p < q
-    return a < b or b != b
+    return (a < b or b != b) != (descending != 0)
 
 
 @exact_jit
@@ -27,10 +27,10 @@ def begin(order, count, width):
 
 
 @exact_jit
-def sort_step(x, order, rows, n, width, run, distance):
+def sort_step(x, order, rows, n, width, run, distance, descending):
     """Run one step: sort each pair of places at a distance in order (rows, width).
 
-    x (rows, n); run: the length of the sorted runs that the step works towards.
+    x (rows, n); run: the length of the sorted runs that the step works towards. descending: 0 or 1.
     """
     half = width // 2
     for k in range(cuda.grid(1), rows * half, cuda.gridsize(1)):
@@ -40,6 +40,6 @@ def sort_step(x, order, rows, n, width, run, distance):
         at = row * width + i
         p, q = order[at], order[at + distance]
         goes_up = i // run % 2 == 0
-        if comes_first(x, row * n, n, q, p) == goes_up:
+        if comes_first(x, row * n, n, q, p, descending) == goes_up:
             order[at] = q
             order[at + distance] = p

@@ -182,29 +182,59 @@ class _Learner(NamedTuple):
 
     def learn(self, key, values, args, named):
         """Returns the result of a call without a route. The second call with a key makes one."""
-        others = values[self.slots[:1] == ["a0"] :]
-        is_elsewhere = others is values and chosen.default is not None
+        others = values[self.first :]
+        is_elsewhere = not self.first and chosen.default is not None
         if _are_plain(others) and not is_elsewhere and not note_first(self.calls, key):
             self.calls[key] = False
-            call = self.calls[key] = self.explored(values, len(values) - len(others)) or False
+            call = self.calls[key] = self.explored(values) or self.by_number(values) or False
             if call:
                 return call(state.path, *values)
         return self.function(*args, **named)
 
-    def explored(self, values, first):
+    @property
+    def first(self):
+        """How many of the values are the first argument: 1, or 0 if there is none."""
+        return int(self.slots[:1] == ["a0"])
+
+    def free(self, values):
+        """Returns {place: value} of the free numbers."""
+        pairs = enumerate(zip(values[self.first :], self.limits, strict=True), self.first)
+        return {k: v for k, (v, (low, high)) in pairs if type(v) is float and low < v < high}
+
+    def arguments(self, values):
+        """Returns (positional arguments of the function, named ones)."""
+        named = zip(self.names, values[self.first :], strict=False)
+        more = itertools.chain(*values[self.first + len(self.names) :])
+        return (*values[: self.first], *more), {n: v for n, v in named if v is not MISSING}
+
+    def by_number(self, values):
+        """Returns a function that finds routes by free numbers, too: it looks at them after all.
+
+        Returns None if none of the values is one.
+        """
+        places = [*self.free(values)]
+        learner = self._replace(calls={}, limits=[NONE_FREE] * len(self.limits))
+
+        def call(path, *values):
+            key = tuple([values[k] or repr(values[k]) for k in places])
+            found = learner.calls.get(key)
+            if found:
+                return found(path, *values)
+            args, named = self.arguments(values)
+            if found is None:
+                return learner.learn(key, values, args, named)
+            return self.function(*args, **named)
+
+        return call if places else None
+
+    def explored(self, values):
         """Returns a function that repeats the call for any values of its key, or None.
 
         Runs the call once on stand-ins for its Variables and free numbers, which show what
         operations run on.
         """
         texts, variables = [], []
-        numbers = {
-            k: v * 1.0  # another object
-            for k, (v, (low, high)) in enumerate(
-                zip(values[first:], self.limits, strict=True), first
-            )
-            if type(v) is float and low < v < high
-        }
+        numbers = {k: v * 1.0 for k, v in self.free(values).items()}  # other objects
         for text, v in zip(self.slots, values, strict=True):
             if isinstance(v, Variable):
                 texts.append(text)
@@ -221,15 +251,12 @@ class _Learner(NamedTuple):
                 next(left) if isinstance(v, Variable) else numbers.get(k, v)
                 for k, v in enumerate(values)
             ]
-            if first and given[0] is values[0]:
+            if self.first and given[0] is values[0]:
                 given[0] = [*left]
-            named = zip(self.names, given[first:], strict=False)
-            more = itertools.chain(*given[first + len(self.names) :])
+            args, named = self.arguments(given)
             state.asked = asked
             try:
-                y = self.function(
-                    *given[:first], *more, **{n: v for n, v in named if v is not MISSING}
-                )
+                y = self.function(*args, **named)
             finally:
                 state.asked = None
             made[:] = [y]

@@ -251,19 +251,27 @@ def test_one_route_fills_with_all_ordinary_numbers():
             check(name, lambda: function(first, value, dtype="bool"))  # noqa: B023
 
 
-def test_a_function_that_looks_at_a_free_number_is_not_remembered():
+def test_a_function_that_looks_at_a_free_number_has_a_route_for_each():
+    ran = []
+
     def halved(x, slope=0.01):
+        ran.append(slope)
         return x * (slope / 2.0)
 
-    def added(x, slope=0.01):
-        return mg.sum(x, None) + 1.0
+    def signed(x, slope=0.01):
+        ran.append(slope)
+        return mg.sum(x, None) + np.copysign(1.0, slope)
 
-    for function in (halved, added):
-        fast = names.remembered(function, free={"slope": (0.0, 9.0)})
+    for function in (halved, signed):
+        fast = names.remembered(function, free={"slope": (-9.0, 9.0)})
+        slopes = [0.0, -0.0, 1.0, 2.0, 2.5]
+        expected = [function(X, slope).tolist() for slope in slopes]
         try:
-            for k in range(1, 6):
-                assert fast(X, 1.0 * k).tolist() == function(X, 1.0 * k).tolist()
-            assert not any(names.known[function.__name__].values())
+            for _ in range(4):
+                ran.clear()
+                assert [fast(X, slope).tolist() for slope in slopes] == expected
+            assert not ran
+            assert len(names.known[function.__name__]) == 1
         finally:
             del names.known[function.__name__]
 

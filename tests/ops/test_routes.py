@@ -544,7 +544,7 @@ SHARED = {  # of more elements than one thread gets, and sums at an index that t
 }
 
 
-@pytest.mark.parametrize("count", (1, 3))
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("name", SHARED)
 def test_kernels_that_threads_share_have_routes(name, count, monkeypatch):
     function, op = SHARED[name]

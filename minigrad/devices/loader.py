@@ -39,7 +39,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "direct": ("lazy", "sums", "tiles"),
     "blas": ("sums",),
     "product": ("step", "blas.T"),
-    "led_product": ("product.T",),
+    "led_product": ("product.f4", "product.f8"),
     "storage_f2": ("rounding", "storage"),
     "storage_b2": ("rounding", "storage"),
 }

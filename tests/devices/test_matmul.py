@@ -368,13 +368,13 @@ TURN, NEXT, PRODUCT = 0, 8, 24  # places on the board of led_product.py, in word
 def test_a_thread_on_standby_computes_the_parts_that_are_left(dtype):
     blas.find_blas()
     find_yield()
-    code = {"float32": "f4", "float64": "f8"}[np.dtype(dtype).name]
-    lead, serve = (loader.source_kernel("led_product", f, code) for f in ("lead", "serve"))
+    lead, serve = (loader.source_kernel("led_product", f) for f in ("lead", "serve"))
     a, b = normal(100, 7, dtype=dtype), normal(7, 33, dtype=dtype)
     out = np.full((100, 33), np.nan, dtype)
     board = np.zeros(64, np.int64)
     places = [x.ctypes.data for x in (a, b, out)]
-    lead(board.ctypes.data, 0, *places, 100, 33, 7, 7, 33, 33, 0, 0, 0, 1, 0, 0, 0)
+    sizes = 100, 33, 7, 7, 33, 33, 0, 0, 0, 1, 0, 0, 0, out.itemsize
+    lead(board.ctypes.data, 0, *places, *sizes)
     assert board[TURN] == 2
     assert np.isnan(out).all(), "of no parts"
     serve(board.ctypes.data)  # nobody opens the board: it returns
@@ -383,8 +383,15 @@ def test_a_thread_on_standby_computes_the_parts_that_are_left(dtype):
     rows = np.flatnonzero(~np.isnan(out).any(1))
     np.testing.assert_allclose(out[rows], (a @ b)[rows], rtol=TOLERANCE[dtype])
     np.testing.assert_array_equal(rows, np.arange(48, 100))
-    other = loader.source_kernel("led_product", "serve", "f8" if code == "f4" else "f4")
-    assert other is not serve  # so Threads gives it a board of its own
+
+
+def test_products_of_both_dtypes_in_turn_are_led_at_one_board(sharing):
+    a, boards = normal(40, 40), set()
+    for dtype in ["float32", "float64"] * 3:
+        b = a.astype(dtype)
+        close(mg.variable(b) @ mg.variable(b), b @ b)
+        boards.add(threads._board)
+    assert len(boards) == 1
 
 
 def test_blas_wakes_no_threads_of_its_own_in_any_big_product(monkeypatch):

@@ -159,8 +159,8 @@ def _multiply(dtype, places, numbers, row, inner):
             function(*places, *numbers, row, *inner)
             return
         find_yield()
-        lead, serve = (loader.source_kernel("led_product", f, dtype.code) for f in LED)
-        threads.lead(lead, serve, (parts, *places, *numbers, row, *inner))
+        lead, serve = (loader.source_kernel("led_product", f) for f in LED)
+        threads.lead(lead, serve, (parts, *places, *numbers, row, *inner, dtype.itemsize))
 
 
 def bound_product(a, b, out, has_bias):

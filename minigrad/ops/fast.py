@@ -19,6 +19,7 @@ import sys
 from textwrap import indent
 from typing import Any
 
+from minigrad.array.dtypes import bool_
 from minigrad.devices.backend import like
 from minigrad.devices.cpu import routes
 from minigrad.devices.cpu.own_matmul import state as own_matmul
@@ -46,7 +47,7 @@ class _Usable(dict):
 
 USABLE = _Usable()
 SCOPE = {
-    **routes.SCOPE, "USABLE": USABLE, "InferenceVariable": InferenceVariable,
+    **routes.SCOPE, "bool_": bool_, "USABLE": USABLE, "InferenceVariable": InferenceVariable,
     "MISSING": MISSING, "Node": Node, "OURS": OURS,
     "Variable": Variable, ALONE: True, "getframe": sys._getframe, "like": like,
     "next_serial": next_serial, "note": note, "own_matmul": own_matmul, "protected": protected,
@@ -80,7 +81,7 @@ NODE = """\
 plan, wanted, save = {records}[mask]
 node = new(Node)
 node.plan, node.wanted, node.attributes, node.hooks = plan, {wanted}, {attributes}, None
-node.kept, node.versions = save({operands}, out)
+node.kept, node.versions = ((), ()) if save is None else save({operands}, out)
 node.edges = edges
 {dated}node.serial = next_serial()
 frame = getframe({depth})
@@ -120,7 +121,7 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
         return lines + WITHOUT_NODE
     node = NODE.format(
         operands=", ".join(names("x", kinds)),
-        dated="out.made_at = out.version\n" if is_view else "",
+        dated="out.made_at = out.base.version\n" if is_view else "",
         depth=depth,
         span=SPAN,
         **{"wanted": "wanted", **known},
@@ -132,7 +133,7 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
 class Records(dict):
     """{bit mask of operands that require gradients: (plan, wanted, save) for a Node}.
 
-    save(*operands, out) -> (saved values, versions).
+    save(*operands, out) -> (saved values, versions), or None if nothing is saved.
 
     Args:
         op: the operation.
@@ -162,6 +163,8 @@ class Records(dict):
 @functools.lru_cache(1024)
 def _saver(kinds, index, are_flat):
     """Makes save(*operands, out) for one choice of values. Foreign memory is never flat."""
+    if not index:
+        return None
     operands = names("x", kinds)
     chosen = [("out", "x") if k < 0 else (operands[k], kinds[k]) for k in index]
     safe = "{0} = {0} if not {0}.buffer.is_foreign else protected({0})\n"
@@ -172,11 +175,11 @@ def _saver(kinds, index, are_flat):
     return maker((), ", ".join([*operands, "out"]), body, "save")()
 
 
-def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
+def call_of_route(lines, kinds, is_view, is_recorded, has_product, known, given=None):
     """Makes the function (path, *operands) that a look-up finds.
 
     lines: the statements to run (`devices.cpu.routes.Lines`). known: (records, the other arguments
-    of the call, the slow path).
+    of the call, the slow path). given: the names of what it is called with, if not a0, a1, ...
     """
     operands = ", ".join(names("a", kinds))
     body = f"if own_matmul.is_used:\n    return slow({operands}, *others)\n" * has_product
@@ -186,7 +189,9 @@ def call_of_route(lines, kinds, is_view, is_recorded, has_product, known):
     body += "".join(f"{line}\n" for line in (*lines.lines, f"out = {lines.result}"))
     body += ending(kinds, is_recorded, 2, is_view, records="records", attributes="others")
     constants = ["records", "others", "slow", *(f"c{k}" for k in range(len(lines.constants)))]
-    make = maker(tuple(constants), ", ".join(["path", *names("a", kinds), "*_"]), body, "route")
+    make = maker(
+        tuple(constants), ", ".join(["path", *(given or names("a", kinds)), "*_"]), body, "route"
+    )
     return make(*known, *lines.constants)
 
 
@@ -196,7 +201,7 @@ MARKED = "{0}, type({0}) if type({0}) is not float else repr({0})"
 IS_NUMBER = f"(type({{0}}) is float or (type({{0}}) is int and {-EXACT} <= {{0}} <= {EXACT}))"
 
 
-def _uniform(kinds, is_recorded):
+def _uniform(kinds, is_recorded, gives_bools):
     """Returns the text of the first path for operands of `kinds`; kernels take numbers second."""
     arrays = [f"x{k}" for k, kind in enumerate(kinds) if kind == "x"]
     first, is_numbered = arrays[0], "n" in kinds
@@ -207,10 +212,14 @@ def _uniform(kinds, is_recorded):
     addresses += [f"float(x{kinds.index('n')})"] if is_numbered else []
     of_array = f"({first}.shape, {first}.dtype)"
     wanted = ", ".join(of_array if kind == "x" else "None" for kind in kinds)
+    memory = "source.home", "source.requested", f"like({first})"
+    if gives_bools:
+        layout[2] = "bool_"
+        memory = f"pool.homes.get({first}.size)", f"{first}.size", f"empty({first}.shape, bool_)"
     run = [
         f"source = {first}.buffer",
-        "home = source.home",
-        *routes.taken("out", "buffer", "home", "source.requested", layout, f"like({first})"),
+        f"home = {memory[0]}",
+        *routes.taken("out", "buffer", "home", memory[1], layout, memory[2]),
         f"entry({', '.join([*addresses, 'buffer.address'])}, {first}.size)",
         *ending(
             kinds,
@@ -240,7 +249,7 @@ k{0} = x{0}.shape, x{0}.strides, x{0}.dtype, b{0}.pool, b{0}.is_foreign
 """
 
 
-def _branch(kinds, forms, is_recorded, all_arguments):
+def _branch(kinds, forms, is_recorded, gives_bools, all_arguments):
     """Returns the text for operands of `kinds`: the first path, if there is one, and keys."""
     tests, lines, keys = [], [], []
     for k, kind in enumerate(kinds):
@@ -250,12 +259,12 @@ def _branch(kinds, forms, is_recorded, all_arguments):
         keys.append(KEY.format(k, all=all_arguments) if is_array else f"k{k} = type(a{k})\n")
     body = "\n".join(lines) + "\n"
     if kinds in forms:
-        body += _uniform(kinds, is_recorded)
+        body += _uniform(kinds, is_recorded, gives_bools)
     return f"if {' and '.join(tests)}:\n" + indent(body + "".join(keys), "    ")
 
 
 @functools.lru_cache(256)
-def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signature):
+def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, gives_bools, signature):
     """Returns the maker of fast paths for operations of one structure."""
     operands, others = [f"a{k}" for k in range(count)], [f"t{k}" for k in range(attributes)]
     optional = others[attributes - defaults :]
@@ -265,7 +274,7 @@ def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, signat
     kinds = [tuple("x" * count)]
     if takes_numbers:
         kinds = [k for k in itertools.product("xn", repeat=count) if "x" in k]
-    look = "el".join(_branch("".join(k), forms, is_recorded, given) for k in kinds)
+    look = "el".join(_branch("".join(k), forms, is_recorded, gives_bools, given) for k in kinds)
     key = ", ".join([*(f"k{k}" for k in range(count)), *map(MARKED.format, others)])
     body = f"path = state.path\nif path != {SLOW}:\n"
     body += indent(
@@ -294,11 +303,14 @@ def fast_path(op, otherwise, signature="plain"):
     signature: "plain", that of `apply`; "reflected", with two operands in the other order;
     "function", which takes whatever a user passes, even nothing.
     """
-    count, forms = len(op.inputs), ()
+    count, forms, gives_bools = len(op.inputs), (), False
     if op.is_plain and count <= 2:
-        forms = ("x",) if count == 1 else ("xx", "xn", "nx")[: 3 if op.commutes else 2]
+        gives_bools = op.result == "bool"
+        forms = ("xx", "xn", "nx")[: 1 if gives_bools else 3 if op.commutes else 2]
+        forms = ("x",) if count == 1 else forms
     sizes = count, len(op.attributes), len(op.defaults)
-    make = _fast(*sizes, op.takes_numbers, forms, op.has_gradients, signature)
+    make = _fast(*sizes, op.takes_numbers, forms, op.has_gradients, gives_bools, signature)
     records = [Records(op, form) for form in forms]
     known = (op.program.entry, op.program.entry_number) if forms else (None, None)
+    known = (op.program.entry_bool, None) if gives_bools else known
     return make(op.calls, *known, otherwise, *op.defaults, *records)

@@ -39,7 +39,7 @@ ONE = f"""\
 if {IS_USABLE.format("a0")}:
     x = a0.array
     if not ({IS_STALE.format("a0")}):
-        key = ({LAYOUT}, {{others}})
+        key = ({LAYOUT}, others)
 """
 SEVERAL = f"""\
 if type(a0) is list or type(a0) is tuple:
@@ -52,12 +52,12 @@ if type(a0) is list or type(a0) is tuple:
             break
         layouts.append({LAYOUT})
     else:
-        key = (*layouts, {{others}})
+        key = (*layouts, others)
 """
-NONE = "key = (active.default, {others})\n"
+NONE = "key = active.default, others\n"
 FORMS = {"x": ONE, "xs": SEVERAL, "": NONE}
 # what a key has of an argument: k, which a Variable leaves out, as does a free number, and its type
-# or layout
+# or layout; nothing of those after the last one that is given
 ARGUMENT = f"""\
 k{{0}} = t{{0}}
 if t{{0}} is MISSING:
@@ -78,6 +78,7 @@ else:
         if {IS_STALE.format("t{0}")}:
             path = {SLOW}
         k{{0}}, u{{0}} = None, {LAYOUT}
+others += k{{0}}, u{{0}}
 """
 REST = "{0} = more[0] if len(more) == 1 and type(more[0]) is tuple else more\n"
 TEXT = """\
@@ -125,9 +126,11 @@ def remembered(function, form="x", free=None):
             find.append(f"elif len(more) == {n}{are_free}:\n    {', '.join(values[:n])}, = more\n")
         find.append(f"else:\n    path = {SLOW}\n")
     limits = [(free or {}).get(p.name, NONE_FREE) for p in parameters]
-    find += [ARGUMENT.format(k, *pair) for k, pair in enumerate(limits)]
-    others = "".join([f"k{k}, u{k}, " for k in range(len(values))])
-    find.append(f"if path != {SLOW}:\n{indent(FORMS[form].format(others=others), '    ')}")
+    find.append("others = ()\n")
+    for k, pair in enumerate(limits):
+        text = f"if not {' is '.join(values[k:])} is MISSING:\n"
+        find.append(indent(text + indent(ARGUMENT.format(k, *pair), "    "), "    " * k))
+    find.append(f"if path != {SLOW}:\n{indent(FORMS[form], '    ')}")
     give = "".join([f"if {n} is not MISSING:\n    named['{n}'] = {n}\n" for n in names])
     args = "([a0] if a0 is not MISSING else []) + [*more]" if form else "more"
     text = TEXT.format(
@@ -288,14 +291,9 @@ class _Learner(NamedTuple):
             return None  # as above
         lines = written(recorder, y.array)
         kinds, is_view = "x" * len(arrays) + "n" * len(numbers), type(y.array) is View
-        known = None, (), None
-        call = lines and call_of_route(lines, kinds, is_view, False, False, known)
-        if not call or not numbers:
-            return call
-        operands = ", ".join(["path", *texts, *[self.slots[k] for k in numbers]])
-        return maker(
-            ("c0",), ", ".join(["path", *self.slots]), f"return c0({operands})\n", "route"
-        )(call)
+        operands = {s: f"a{k}" for k, s in enumerate([*texts, *[self.slots[k] for k in numbers]])}
+        given, known = [operands.get(s, s) for s in self.slots], (None, (), None)
+        return lines and call_of_route(lines, kinds, is_view, False, False, known, given)
 
     def of_operations(self, texts, asked, y, checks):
         """Returns a function that repeats operations by their routes, or None if one has no route.

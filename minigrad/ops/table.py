@@ -220,7 +220,7 @@ def _install():
         setattr(Variable, name, teaching(getattr(Variable, name)))
     Variable.to = teaching(devices.to)
     Variable.backward = teaching(Variable.backward)
-    Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")
+    Variable.T = property(functions["transpose"], doc="The axes in reverse order, a view.")
     inplace.install(Variable)
 
 

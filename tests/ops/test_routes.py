@@ -114,7 +114,9 @@ def test_which_operations_have_a_fast_path(name):
     variables = inputs(op, shapes, attributes, "float32", "contiguous", True)
     for _ in range(3):
         y = call(op, variables, attributes)
-    kernels = (op.program.entry + op.program.entry_number) if op.is_plain else []
+    kernels = (
+        (op.program.entry + op.program.entry_bool + op.program.entry_number) if op.is_plain else []
+    )
     is_uniform = any(entry is not None for entry in kernels)
     assert (is_uniform or bool(known(op))) != (name in LONG), y
 

@@ -87,13 +87,18 @@ class Programs(Device):
         entries = program.entry_in_place if in_place else program.entry
         if len(operands) == 3 and type(operands[1]) is float and not in_place:
             entries = program.entry_number
-        if entries[outputs[0].dtype.index] is None:
-            self._keep_entry(program, operands, entries, in_place)
+        dtype = made = outputs[0].dtype
+        if entries[dtype.index] is None:
+            self._keep_entry(program, entries, len(inputs), dtype, made, in_place)
+        if made.kind == "b" and not in_place and isinstance(inputs[0], Array):
+            entries, dtype = program.entry_bool, inputs[0].dtype
+            if entries[dtype.index] is None:
+                self._keep_entry(program, entries, len(inputs), dtype, made, in_place)
 
-    def _keep_entry(self, program, operands, entries, in_place):
+    def _keep_entry(self, program, entries, count, dtype, made, in_place):
         """Keep one dtype's flat kernel for callers that check the layout themselves."""
-        dtype = operands[-1].dtype
-        kinds = (dtype, "f", dtype) if entries is program.entry_number else (dtype,) * len(operands)
+        is_numbered = entries is program.entry_number
+        kinds = (dtype, "f", made) if is_numbered else (*[dtype] * count, made)
         found = program.kernels.get((kinds, 0, None, in_place))
         if found is not None:
             entries[dtype.index] = found

@@ -1,17 +1,21 @@
 """Lesson 11: loops that Numba compiles, and what they cost.
 
 A kernel here is a function with `@njit` above it: Numba compiles it, for
-each combination of argument types at its first call. Each kernel writes
-into the last of its arrays, which holds anything before, and leaves the
-others as they are. Arrays may be empty; they may be views with any
-strides: every second column, reversed, transposed; and they may hold nan
-and inf, which mean what they mean in NumPy. Their dtype is float64 or
-float32. All loops are yours: no array is made in a kernel.
+each combination of argument types at its first call. It runs in one thread:
+no `parallel=True`. Each kernel writes into the last of its arrays, which
+holds anything before, and leaves the others as they are. Arrays may be
+empty; they may be views with any strides: every second column, reversed,
+transposed; and they may hold nan and inf, which mean what they mean in
+NumPy. Their dtype is float64 or float32; what is computed in between may be
+float64 for both. All loops are yours: no array is made in a kernel (a view
+of one, such as `x[i]`, is none). Compiled code divides like Python: x / 0
+is an error, where NumPy gives inf or nan.
 
 Checks count what a kernel costs: the elements that it reads and writes,
-and the lines that it fetches. Memory hands out lines of 64 bytes; the
-model of a cache that counts them holds 64 lines, and drops the one that
-was used least recently.
+and the lines that it fetches. Each x[i] that runs counts: where x[i] is
+larger, `if x[i] > top: top = x[i]` reads twice. Memory hands out lines of
+64 bytes; the model of a cache that counts them holds 64 lines, and drops
+the one that was used least recently.
 """
 
 import math
@@ -103,7 +107,8 @@ def pick_kernel(n, measured):
     Args:
         n: the size, an int of 1 or more.
         measured: {name: [(size, seconds), ...]}, at least two sizes for
-            each kernel, in any order. Not all kernels have the same sizes.
+            each kernel, in any order, each once; seconds are above 0. Not
+            all kernels have the same sizes.
 
     Returns:
         One of the names.
@@ -141,9 +146,10 @@ def smooth_all(signals, weights):
 
     Args:
         signals: a list of arrays (n,), float32 or float64, any strides.
-        weights: for each signal a list of numbers above 0, at least one.
-            The first one belongs to the element itself, the second to the
-            element before it, and so on.
+        weights: for each signal a list of numbers above 0, at least one;
+            they may be as large as a float can be. The first one belongs
+            to the element itself, the second to the element before it, and
+            so on.
 
     Returns:
         A list of float64 arrays (n,).

@@ -71,6 +71,8 @@ out = np.zeros(2000, np.float32)
 
 # %% [markdown]
 # **Predict.** `down` walks down the columns. How many times as long as `along` does it take?
+# (`seconds` calls a kernel once, so that it is compiled, then for a while, and gives the least
+# time.)
 
 # %% tags=["prediction"]
 slower = predict("11.slower", "A sum of columns, down instead of along: how many times as long?")
@@ -203,9 +205,10 @@ versions.reveal(len(scaled.signatures), factor=1.0)
 # > lesson has a small relative of this.)
 #
 # The type also decides what is computed. In compiled code `0.5` is a float64, so `0.5 * x[i]` is a
-# float64 for an x of float32; it is rounded when it is stored. And compiled code does *not check
-# indices*: `out[-1]` is the last element, but `out[out.size]` is somebody else's memory. (Checks
-# run your kernels as plain Python first, where an index out of bounds raises.)
+# float64 for an x of float32; it is rounded when it is stored. Compiled code divides like Python:
+# where NumPy gives nan for 0 / 0, it raises `ZeroDivisionError`. And it does *not check indices*:
+# `out[-1]` is the last element, but `out[out.size]` is somebody else's memory. (Checks run your
+# kernels as plain Python first, where an index out of bounds raises.)
 #
 # ## 3. Arrays that nobody wants
 #
@@ -269,7 +272,8 @@ more.reveal(moved[four_steps] / moved[one_step], factor=1.0)
 #
 # **Write** `fuse`. It takes a chain of operations as texts and returns one kernel, as minigrad's
 # own `emitter` does. (The engine's has types, several inputs and many outputs, but the idea is
-# this.)
+# this.) A text becomes a function by `exec(text, names)`: it runs the text, which finds its globals
+# in the dict `names`, and leaves there what it defines.
 
 # %% tags=["exercise"]
 check("11.fuse")
@@ -389,11 +393,12 @@ blocked_lines.reveal(model[blocks.index(8)], factor=1.2)
 # caches are larger. Very small blocks lose there, too: their loops end before they have begun. How
 # much large blocks lose depends on the cache.
 #
-# Is yours ten times as slow as `row_by_row`? An index may be negative in Numba, as in Python. For
-# an index that begins at `left`, compiled code must look at each step whether it is; and then it
-# cannot compute 8 or 16 products at once. A loop that begins at 0, over a view such as
-# `row = c[i, left : left + block]`, needs no such look. (A view of a row of an array in one piece
-# is in one piece itself. A view of a *block* is not: Numba gives it the type for any strides.)
+# The next cell compares. Is yours ten times as slow as `row_by_row` there? An index may be negative
+# in Numba, as in Python. For an index that begins at `left`, compiled code must look at each step
+# whether it is; and then it cannot compute 8 or 16 products at once. A loop that begins at 0, over
+# a view such as `row = c[i, left : left + block]`, needs no such look. (A view of a row of an array
+# in one piece is in one piece itself. A view of a *block* is not: Numba gives it the type for any
+# strides.)
 
 # %%
 needs("11.k_matmul_blocked")
@@ -414,6 +419,13 @@ for name, kernel in (
 # few operations for each byte cannot be quicker than memory. The drawing of this is called
 # **roofline** (S. Williams, A. Waterman and D. Patterson, 2009). Here it is for *your* machine,
 # measured now.
+#
+# **Predict.** An addition of two float32 numbers that come from memory is one operation for 8
+# bytes. How many operations must a kernel make for each byte, until arithmetic decides?
+
+# %% tags=["prediction"]
+corner = predict("11.corner", "Operations for each byte from which on arithmetic decides?")
+corner
 
 # %%
 stream = np.ones(1 << 24, np.float32)  # 64 MiB, more than most caches
@@ -426,6 +438,7 @@ bandwidth = max(
 squares = [random.random((size, size), np.float32) for size in (512, 1024)]
 peak = max(2 * len(a) ** 3 / seconds(np.matmul, a, a) for a in squares)
 print(f"{bandwidth / 1e9:.1f} GB/s from memory, {peak / 1e9:.0f} billion operations/s (BLAS)")
+corner.reveal(peak / bandwidth, factor=3.0)
 
 # %%
 n = 512
@@ -476,7 +489,7 @@ plt.show()
 
 # %%
 needs("11.fuse")
-free = njit(nogil=True)(load("11").fuse(SIGMOID).py_func)
+free = njit(nogil=True)(load("11").fuse(SIGMOID).py_func)  # .py_func: before it was compiled
 workers = ThreadPoolExecutor(2)
 
 
@@ -589,6 +602,7 @@ for name, part in (
     ("sigmoid", "11.fuse"),
     ("matmul", "11.k_matmul_blocked"),
 ):
+    # light lights the part's tile in `minigrad status` if the losses agree
     print(light(part, mine=ours, reference=reference, calls=used.launches[name]))
 
 # %% [markdown]

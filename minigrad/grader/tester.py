@@ -177,7 +177,7 @@ class Tester:
             )
         self._fits_the_call(raised)
         key, got, attempt = explain_raised(raised, odd_input(self._arguments))
-        if driven and not raised["n_frames"]:
+        if driven and key == "raised" and not raised["n_frames"]:
             attempt = "What came back is not of the form that the docstring states. Compare them."
         where = self._frame(raised)
         self.fail(key, self.exercise.returns, got, attempt, where=where, full=raised["full"])
@@ -374,6 +374,8 @@ class Tester:
             differs = self._difference(got, expected, attempt, rtol, atol, prefix, key)
             digits = digits_to_tell(got, expected)
             wanted, text = (prefix + show(value, digits) for value in (expected, got))
+            if wanted == text:  # they differ behind what is shown
+                text = differs.got
             said = replace(differs, expected=wanted, got=text)
             raise Failed(differs, [replace(said, key=m.key, attempt=m.attempt) for m in made])
 

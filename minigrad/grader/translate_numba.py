@@ -109,6 +109,16 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "an array, or make a copy.",
     ),
     (
+        r"ist\(type\(CPUDispatcher",
+        _fixed("a list of compiled functions, which compiled code cannot go through"),
+        "Each function is a type of its own. Let one call the next, or write out what they do.",
+    ),
+    (
+        r"(reshape|ravel|view)\(\) supports contiguous array only",
+        _fixed("{}() of an array that may have any strides"),
+        "Only an array in one piece is a row of numbers. Index it along each of its axes: x[i, j].",
+    ),
+    (
         r"Exception matching is limited to",
         _fixed("compiled code cannot tell one kind of error from another in except"),
         "Ask before instead, such as whether a divisor is 0. (`except Exception:` is known.)",
@@ -196,6 +206,11 @@ ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         "Compiled code wants one block of numbers: np.array(rows).",
     ),
     (
+        r"cannot cache function '\w+': no locator",
+        _fixed("cache=True for a function that stands in no file"),
+        "What exec makes has no file to lie beside. Leave cache out.",
+    ),
+    (
         r"scipy .* is required for linear algebra",
         _fixed("@ and np.linalg in compiled code need SciPy, which is not installed"),
         "Write the sums as loops: that is what this is about.",
@@ -222,6 +237,7 @@ def explain_numba(text: str, kinds: list[str]) -> tuple[str, str] | None:
     if not is_numba:
         return None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("Failed in nopython")]
+    outer = ("Failed in nopython", "- Resolution failure")  # what is wrong comes below them
+    lines = [line for line in lines if not line.startswith(outer)]
     said = lines[0][:160] if lines else "no reason given"
     return f"Numba could not compile it: {said}", "Say it in simpler Python: numbers and loops."

@@ -128,6 +128,30 @@ def test_functions_of_math_overflow_as_in_compiled_code():
     assert overflowing.py_func.__globals__["math"] is math
 
 
+@njit
+def one_over(x, out):
+    """Write 1 / x."""
+    for i in range(x.size):
+        out[i] = 1 / x[i]
+
+
+def test_where_compiled_code_divides_by_zero_plain_python_says_what_numpy_gives():
+    arguments = [np.array([2.0, 0.0]), np.full(2, 7.0)]
+    found = launched(SimpleNamespace(k=one_over), "k", ("x", "out"), arguments)
+    assert found["divided"]
+    np.testing.assert_array_equal(found["arguments"][1], [0.5, math.inf])
+    found = launched(SimpleNamespace(k=one_over), "k", ("x", "out"), [np.ones(2), np.zeros(2)])
+    assert not found["divided"]
+    np.testing.assert_array_equal(found["in_python"][1], found["arguments"][1])
+
+
+def test_a_kernel_in_several_threads_is_refused_before_it_is_compiled():
+    kernel = njit(parallel=True)(one_over.py_func)
+    found = launched(SimpleNamespace(k=kernel), "k", ("x", "out"), [np.ones(2), np.zeros(2)])
+    assert found == {"parallel": True}
+    assert not kernel.signatures
+
+
 def test_a_product_of_whole_arrays_is_refused():
     @njit
     def product(a, b, c):

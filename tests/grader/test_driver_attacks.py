@@ -334,6 +334,62 @@ def step_in_place(*arguments):
         points=6,
         below="solutions",
     ),
+    "another function for what is counted": Theft(
+        "11.k_matmul_blocked",
+        """
+@njit
+def k_matmul_blocked(a, b, c, block=64):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            c[i, j] = total
+
+
+k_matmul_blocked.py_func = lambda a, b, c, block=64: None
+""",
+    ),
+    "another count of arrays": Theft(
+        "11.k_softmax_fused",
+        """
+from collections import namedtuple
+
+from numba.core.runtime import rtsys
+
+rtsys.get_allocation_stats = lambda: namedtuple("Stats", "alloc")(0)
+
+
+@njit
+def k_softmax_fused(x, out):
+    e = np.empty(x.shape[1], x.dtype)
+    for i in range(x.shape[0]):
+        largest, total = -np.inf, 0.0
+        for j in range(x.shape[1]):
+            largest = max(largest, x[i, j])
+        for j in range(x.shape[1]):
+            e[j] = math.exp(x[i, j] - largest)
+            total += e[j]
+        for j in range(x.shape[1]):
+            out[i, j] = e[j] / total
+""",
+    ),
+    "signatures that are thrown away": Theft(
+        "11.smooth_all",
+        """
+BUG = {"line": "F", "differs": "length"}
+again_and_again = smooth_all
+
+
+def smooth_all(signals, weights):
+    results = []
+    for signal, given in zip(signals, weights):
+        k_smooth.overloads.clear()
+        results += again_and_again([signal], [given])
+    return results
+""",
+        points=2,  # of the diagnosis
+    ),
     "NumPy in one thread": Theft(
         "13.k_histogram",
         """

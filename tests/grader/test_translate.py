@@ -36,6 +36,8 @@ NUMBA = {
                          "        return 0.0", "Numba does not compile this: Exception object", ""),
     "mixed list": ("y = [1, 'a']\n    y.append(x)\n    return y[0]",
                    "changes no list of values of different types: .append()", "y.append(x)"),
+    "reshape of a view": ("return np.ones((4, 4))[::2, ::2].reshape(4)[0] * x",
+                          "reshape() of an array that may have any strides", "reshape"),
     "del": ("y = x\n    del y\n    return x", "does not compile del", "del y"),
     "mixed dict": ("return {'a': x, 'b': 'c'}", "returns what Python cannot take", ""),
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """Wrong solutions of lesson 11 that people really write."""
 
+import textwrap
 from pathlib import Path
 
 from minigrad.course.mutants import Mutant
@@ -58,6 +59,49 @@ def softmax(key: str, **changes: str) -> Mutant:
     return kernel(SOFTMAX, key, ALL_ROWS.format(**{**RIGHT, **changes}))
 
 
+REMEMBER = """\
+    if key not in KERNELS:
+        KERNELS[key] = new_kernel(ops)
+    return KERNELS[key]
+"""
+PASTED = """
+def fuse(ops):
+    key, text = tuple(ops), "values[i]"
+    for op in ops:
+        text = re.sub(r"\\bx\\b", {piece}, op)
+    if key not in KERNELS:
+        names = {{"math": math}}
+        lines = ["def kernel(values, out):", "    for i in range(values.size):"]
+        exec("\\n".join([*lines, f"        out[i] = {{text}}"]), names)
+        KERNELS[key] = njit(names["kernel"])
+    return KERNELS[key]
+
+
+import re
+"""
+
+
+def smooth(key: str, *lines: str) -> Mutant:
+    """Return a mutant of smooth_all: these lines have x, given, w and out, and call the kernel."""
+    return Mutant(
+        SMOOTH,
+        key,
+        """
+ROOM = np.empty(100)
+
+
+def smooth_all(signals, weights):
+    results = []
+    for signal, given in zip(signals, weights, strict=True):
+        x = np.asarray(signal, np.float64)
+        out = np.empty(x.size)
+        w = [weight / max(given) for weight in given]
+"""
+        + textwrap.indent("\n".join(lines), "        ")
+        + "\n        results.append(out)\n    return results\n",
+    )
+
+
 ZEROS = "    for k in range(out.size):\n        out[k] = 0\n"
 FITS = "abs(x.strides[0]) >= abs(x.strides[1])"
 ZEROS_C = "    for i in range(n):\n        for j in range(m):\n            c[i, j] = 0\n"
@@ -104,6 +148,18 @@ for k in range(1, x.shape[axis]):
 """,
     ),
     kernel(SUM, "not_compiled", "out[:] = x.sum(axis)\n", decorator=""),
+    mutant(SUM, "added", ("out[k] = 0", "out[k] *= 0")),
+    kernel(SUM, "parallel", "out[:] = x.sum(axis)\n", decorator="@njit(parallel=True)\n"),
+    mutant(
+        SUM,
+        "value",  # of no elements
+        (ZEROS, ""),
+        (
+            "out[i if axis == 1 else j] += x[i, j]",
+            "place, k = (i, j) if axis == 1 else (j, i)\n"
+            "                out[place] = x[i, j] + (0 if k == 0 else out[place])",
+        ),
+    ),
     # k_softmax_fused
     softmax("raised", start="largest = x[i, 0]"),
     softmax("numerators", result="out[i, j] = math.exp(x[i, j] - largest)"),
@@ -186,8 +242,30 @@ for j in range(x.shape[1]):
         out[i, j] /= total
 """,
     ),
+    softmax("nan", start="largest = 0.0"),
+    Mutant(
+        SOFTMAX,
+        "compiled",
+        "@njit(fastmath=True)\ndef k_softmax_fused(x, out):\n"
+        + textwrap.indent(ALL_ROWS.format(**RIGHT), "    "),
+    ),
+    mutant(
+        SOFTMAX,
+        "value",
+        ("            e = math", "            e = 0.0 if math.isnan(x[i, j]) else math"),
+    ),
     # k_matmul_blocked
     mutant(MATMUL, "added", (ZEROS_C, "")),
+    mutant(MATMUL, "added", ("c[i, j] = 0", "c[i, j] *= 0")),
+    mutant(
+        MATMUL,
+        "block",
+        (
+            "    for i in range(n):\n        for j",
+            "    block = 8\n    for i in range(n):\n        for j",
+        ),
+    ),
+    mutant(MATMUL, "short", ("min(top + block, n)", "min(top + block, n - 1)")),
     mutant(
         MATMUL,
         "last_step",
@@ -303,7 +381,45 @@ def fuse(ops):
     return KERNELS[key]
 """,
     ),
+    Mutant(FUSE, "confused", "def fuse(ops):\n    key = ''.join(ops)\n" + REMEMBER),
+    Mutant(FUSE, "confused", "def fuse(ops):\n    key = id(ops)\n" + REMEMBER),
+    Mutant(FUSE, "unhashable", "def fuse(ops):\n    key = ops\n" + REMEMBER),
+    Mutant(
+        FUSE,
+        "changed_input",
+        "def fuse(ops):\n    key = tuple(ops)\n    ops[:] = ops[::-1]\n    ops.reverse()\n"
+        "    ops.append('x')\n" + REMEMBER.replace("(ops)", "(key)"),
+    ),
+    Mutant(FUSE, "pasted", PASTED.format(piece="text")),
+    Mutant(FUSE, "passes", PASTED.format(piece='f"({text})"')),
+    mutant(FUSE, "raised", ("{op}", "{op.replace('x', 'y')}"), of="new_kernel"),
+    mutant(FUSE, "raised", ('{"math": math}', "{}"), of="new_kernel"),
+    # pick_kernel
+    Mutant(
+        "pick_kernel",
+        "remembered",
+        """
+each_time, ANSWERS = pick_kernel, {}
+
+
+def pick_kernel(n, measured):
+    if n not in ANSWERS:
+        ANSWERS[n] = each_time(n, measured)
+    return ANSWERS[n]
+""",
+    ),
     # smooth_all
+    smooth("compiled_again", "k_smooth(np.asarray(signal), np.array(w), out)"),
+    smooth("compiled_again", "k_smooth(x, np.array(w), out := np.empty(x.size, signal.dtype))"),
+    smooth("value", "k_smooth(x, np.array(w, np.float32), out)"),
+    smooth("value", "k_smooth(x, tuple([*w, *[0.0] * 10][:10]), out)"),
+    smooth("nan", "k_smooth(x, np.array(given, np.float64), out)"),
+    smooth(
+        "padded", "k_smooth(x, np.array([*w, *w[-1:] * (max(map(len, weights)) - len(w))]), out)"
+    ),
+    smooth("changed_input", "given[:] = w", "k_smooth(x, np.array(w), out)"),
+    smooth("shared", "out = ROOM[: x.size]", "k_smooth(x, np.array(w), out)"),
+    smooth("unused", "k_smooth.py_func(x, w, out)"),
     Mutant(SMOOTH, "untouched", 'BUG = {"line": None, "differs": None}'),
     Mutant(
         SMOOTH,

@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l11_cpu_kernels import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -56,6 +57,11 @@ PARTS = {
         general="Which of the four is part of the type of this argument?",
     ),
 }
+WHICH_TYPES = {
+    "weights": "Which argument has a type of its own in each? What is part of that type?",
+    "x": "Signals of two dtypes came. Which line makes one dtype of them?",
+    "out": "All results are float64. Which line makes out, and what is its dtype taken from?",
+}
 EXAMPLE = '{"line": "A", "differs": "value"}'
 
 
@@ -75,7 +81,7 @@ def smoothed(x: np.ndarray, weights: list[float]) -> np.ndarray:
     """Return the weighted means of each element and those before it."""
     x = x.astype(np.float64)
     total, used = np.zeros(x.size), np.zeros(x.size)
-    for k, weight in enumerate(weights[: x.size]):
+    for k, weight in enumerate([weight / max(weights) for weight in weights[: x.size]]):
         total[k:] += weight * x[: x.size - k]
         used[k:] += weight
     return total / used
@@ -94,8 +100,16 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
     if not isinstance(results, list) or len(results) != len(signals):
         attempt = "A list with a result for each signal, in their order."
         t.fail("type", f"a list of {len(signals)} arrays", show(results)[:120], attempt)
+    if seen["changed"]:
+        attempt = "The lists belong to the caller. Make new numbers of them, and leave them alone."
+        t.fail("changed_input", "weights as they were", "they were written to", attempt)
+    if seen["shared"]:
+        attempt = "A later result is written over an earlier one. Who makes each signal's array?"
+        t.fail("shared", "an array of its own for each result", "results share memory", attempt)
     for k, (x, w, got) in enumerate(zip(signals, weights, results, strict=True)):
         t.given = f"{given}; signal {k} with the weights {show(w)}"
+        added = max(lengths) - len(w)
+        nobody = "Weights that nobody gave are in it. What was put behind those of this signal?"
         half = smoothed(x, w[: max(1, len(w) // 2)])
         text = "Some of the weights are missing. How many does this signal have?"
         mistakes = [
@@ -104,9 +118,16 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
             Mistake("cut", smoothed(x, w[:-1] or w), text),
             Mistake("cut", smoothed(x, w[:1]), text),
             Mistake("even", smoothed(x, [1.0] * len(w)), "All weights are one here. Are yours?"),
+            Mistake("padded", smoothed(x, w + w[-1:] * added), nobody),
+            Mistake("padded", smoothed(x, w + [1.0] * added), nobody),
         ]  # fmt: skip
         attempt = "The results were right before. Which of the numbers reach the kernel now?"
-        t.close(got, smoothed(x, w), attempt=attempt, mistakes=mistakes, rtol=1e-6, atol=1e-9)
+        if len(w) > 16:
+            attempt = f"This signal has {len(w)} weights. How many reach the kernel?"
+        elif agree(got, smoothed(x, w), rtol=1e-5, atol=1e-6):
+            attempt = "Only the first digits are right. What rounds the weights, or the result?"
+        t.close(got, smoothed(x, w), attempt=attempt, mistakes=mistakes, rtol=1e-9, atol=1e-12)
+        t.dtype(got, "float64", "Which line makes the result, and of what is its dtype?")
     t.given = given
     return seen
 
@@ -123,6 +144,9 @@ def right(t: Tester) -> None:
         weights.append([float(w) for w in t.random.uniform(0.25, 4, n).round(2)])
     run(t, signals, weights)
     run(t, [base, base], [[3, 1, 2], [1, 2.5, 1]])
+    long = samples.numbers(t.random, (48,), "float64")
+    run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 40).round(2)], [2, 1]])
+    run(t, [base], [[1.5e308, 1e308]])
     run(t, [], [])
 
 
@@ -131,16 +155,23 @@ def compiled_once(t: Tester) -> None:
     """The kernel is compiled once for each layout of the signals, whatever the weights are."""
     base = samples.numbers(t.random, (12,), "float64")
     spaced = [*samples.views(base)][1]
-    signals = [base, spaced, base[:7], base[:4], spaced[:5], base, base]
+    narrow = base.astype(np.float32)
+    signals = [base, spaced, base[:7], narrow[:4], spaced[:5], narrow, base]
     lengths = (2, 3, 1, 5, 4, 6)
     weights = [[float(w) for w in t.random.uniform(0.5, 2, n).round(2)] for n in lengths]
     weights.append([3, 1, 2])  # whole numbers
     seen = run(t, signals, weights)
-    if not seen["types"]:
-        attempt = "k_smooth does the work, compiled. Who computes the means now?"
+    types = max(seen["types"], seen["compiled"], key=len)
+    if not types:
+        attempt = (
+            "k_smooth itself does the work, compiled: not its py_func, which is plain Python, nor "
+            "a new njit of it, which is compiled anew. Who computes the means now?"
+        )
         t.fail("unused", "k_smooth called, and compiled for it", "never called", attempt)
-    if len(seen["types"]) > 2:
-        argument = [types[1] for types in seen["types"]]
-        attempt = "Which argument has a type of its own in each? What is part of that type?"
-        got = f"{len(seen['types'])}, for weights of the types {', '.join(sorted({*argument})[:3])}"
+    if len(types) > 2:
+        arguments = dict(zip(("x", "weights", "out"), zip(*types, strict=True), strict=True))
+        name = next((name for name in ("weights", "out") if len({*arguments[name]}) > 1), "x")
+        attempt = WHICH_TYPES[name]
+        kinds = ", ".join(sorted({*arguments[name]})[:3])
+        got = f"{len(types)}, for {name} of the types {kinds}"
         t.fail("compiled_again", "k_smooth compiled for 2 layouts, 2 times", got, attempt)

@@ -7,16 +7,19 @@ each access, and compiled, for its values and for what Numba's allocator says.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import types
 from collections import OrderedDict
 
 import numpy as np
+from numba.core import event
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import _nrt_python, rtsys  # pyright: ignore
 
 LINE = 64  # bytes that memory and a cache exchange at once
 LINES = 64  # lines that the model of a cache holds: 4 KiB
+count_allocations = rtsys.get_allocation_stats  # bound before a learner's code runs
 PRODUCTS = (np.matmul, np.vecdot) if hasattr(np, "vecdot") else (np.matmul,)
 
 
@@ -45,6 +48,7 @@ class Memory:
         fetched: lines fetched, per array.
         trace: of the first accesses, as many as are to be kept: the array, the place in bytes,
             whether its line was fetched, and the lines in the cache.
+        left: the kernel's arguments after its run.
     """
 
     def __init__(self, keep=0, lines=LINES):
@@ -52,6 +56,7 @@ class Memory:
         self.arrays, self.end = [], 0  # (first byte, one past the last, name, where it begins)
         self.reads, self.writes, self.fetched, self.trace = {}, {}, {}, []
         self.keep, self.cache = keep, OrderedDict()
+        self.left = []
 
     def watch(self, array, name):
         """Return a view of an array whose accesses are counted under a name."""
@@ -266,6 +271,7 @@ def watched(kernel, names, arguments, keep=0, lines=LINES):
     ]
     with in_python(kernel) as function, np.errstate(all="ignore"):
         function(*given)
+    memory.left = [a.view(np.ndarray) if isinstance(a, np.ndarray) else a for a in given]
     return memory
 
 
@@ -277,9 +283,9 @@ def temporaries(kernel, arguments):
     kernel(*[like(a) if isinstance(a, np.ndarray) else a for a in arguments])
     was_on = _nrt_python.memsys_stats_enabled()
     _nrt_python.memsys_enable_stats()
-    before = rtsys.get_allocation_stats().alloc
+    before = count_allocations().alloc
     kernel(*arguments)
-    asked = rtsys.get_allocation_stats().alloc - before
+    asked = count_allocations().alloc - before
     if not was_on:
         _nrt_python.memsys_disable_stats()
     if len(kernel.nopython_signatures) < len(kernel.signatures):
@@ -288,12 +294,23 @@ def temporaries(kernel, arguments):
 
 
 def run(kernel, names, arguments, compiled=True):
-    """Run a kernel both ways; return its arguments afterwards, and the counts, as plain data."""
+    """Run a kernel both ways; return its arguments afterwards, and the counts, as plain data.
+
+    Where compiled code divides by 0, and raises, the arguments are those of plain Python.
+    """
+    if kernel.targetoptions.get("parallel"):
+        return {"parallel": True}
     memory = watched(kernel, names, arguments)
     given = [like(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    count = temporaries(kernel, given) if compiled else 0
+    count, divided = 0, False
+    try:
+        count = temporaries(kernel, given) if compiled else 0
+    except ZeroDivisionError:
+        given, divided = memory.left, True
     return {
         "arguments": given,
+        "in_python": memory.left,
+        "divided": divided,
         "temporaries": count,
         "reads": [memory.reads.get(name, 0) for name in names],
         "writes": [memory.writes.get(name, 0) for name in names],
@@ -319,12 +336,27 @@ def only_watched(mine, name, names, arguments):
 
 
 def fused(mine, ops, arguments):
-    """Fuse a list of operations and run the kernel; see run."""
-    kernel = mine.fuse(list(ops))
+    """Fuse a list of operations and run the kernel; see run.
+
+    What goes wrong in a kernel that exec made has no line in the learner's file: it is told as
+    `broke`, the error's kind and its text.
+    """
+    given = list(ops)
+    try:
+        kernel = mine.fuse(given)
+    except TypeError as error:
+        if "unhashable" in str(error):
+            return {"broke": ["unhashable", str(error)]}
+        raise
+    if given != list(ops):
+        return {"changed": [str(op) for op in given]}
     try:
         return run(compiled(kernel), ("x", "out"), arguments)
     except NotCompiledError as error:
         return {"not_compiled": str(error)}
+    except (AttributeError, NameError, TypeError) as error:
+        said = str(error).replace("'types.SimpleNamespace' object", "math")  # see MATH
+        return {"broke": [type(error).__name__, said]}
 
 
 def fused_again(mine, lists, order):
@@ -335,12 +367,40 @@ def fused_again(mine, lists, order):
     return [next(i for i, other in enumerate(kernels) if other is one) for one in kernels]
 
 
+COMPILED: list[list[str]] = []  # the types of arguments, each time that a kernel was compiled
+
+
+class Compilations(event.Listener):
+    """Notes when one kernel is compiled: its signatures can be thrown away."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def on_start(self, event):
+        """Note the types of the arguments."""
+        if event.data["dispatcher"] is self.kernel:
+            COMPILED.append([str(t) for t in event.data["args"]])
+
+    def on_end(self, event):
+        """Do nothing."""
+
+
 def smoothed(mine, signals, weights):
     """Run the bug hunt; return its results, and the types for which its kernel was compiled."""
     kernel = mine.k_smooth
     if not isinstance(kernel, CPUDispatcher):
         return {"not_compiled": f"a {type(kernel).__name__}"}
-    before = len(kernel.signatures)
-    results = mine.smooth_all(signals, weights)
+    given = [*map(list, weights)]
+    with event.install_listener("numba:compile", Compilations(kernel)):
+        results = mine.smooth_all(signals, given)
     types = [[str(t) for t in types] for types in kernel.signatures]
-    return {"results": results, "new": len(types) - before, "types": types}
+    arrays = results if isinstance(results, list) else []
+    arrays = [one for one in arrays if isinstance(one, np.ndarray)]
+    pairs = itertools.combinations(arrays, 2)
+    return {
+        "results": results,
+        "types": types,
+        "compiled": COMPILED,
+        "changed": given != weights,
+        "shared": any(np.shares_memory(one, other) for one, other in pairs),
+    }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 
 from minigrad.course.l11_cpu_kernels import lesson
@@ -36,6 +39,12 @@ fuse = lesson.exercise(
     ),
 )
 EXPECTED = "out = the chain of x"
+WHY_IT_BROKE = {
+    "unhashable": "A list is no key, as it can change. What holds the same texts and cannot?",
+    "AttributeError": "Print the text that exec gets. Is each letter x in an operation the name x?",
+    "NameError": "A kernel finds its globals in the dict that exec was given. What is in yours?",
+    "TypeError": "Were types given to njit? Arrays of float32 and float64 come, with any strides.",
+}
 # What the operations mean, in NumPy.
 CHAINS: tuple[tuple[str, ...], ...] = (
     ("x * 0.5", "x + 3", "math.sqrt(x)"),
@@ -56,6 +65,8 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
     arguments = {"x": x, "out": empty(x.shape, x.dtype)}
     given = f"fuse({list(ops)})(x, out), x = {show(x)}"
     found = t.drive("fused", list(ops), [*arguments.values()], given=given)
+    if isinstance(found, dict):
+        fail_if_broken(t, ops, found)
     counted = examined(t, arguments, found, EXPECTED)
     wide = x.astype(np.float64)
     mistakes = []
@@ -67,13 +78,37 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
                     "That is the first operation alone. Who takes its result?"),
             Mistake("reversed", applied(ops[::-1], wide),
                     "That is the chain from the end. Which operation sees the element of x?"),
+            Mistake("pasted", applied((pasted(ops),), wide),
+                    "One text was put into the next. What binds stronger there? (Parentheses.)"),
             Mistake("from_out", applied(ops, np.full_like(wide, BEFORE)),
                     "That is the chain of what out held before. What is the first x?"),
         ]  # fmt: skip
     rtol, atol = (1e-5, 1e-6) if x.dtype == np.float32 else (1e-9, 1e-9)
     attempt = "Follow one element through the chain, operation by operation."
+    if not np.isfinite(x).all():
+        attempt = "nan and inf are numbers like any other. Which operation makes what of them?"
     written(t, counted, applied(ops, wide), attempt, mistakes, rtol=rtol, atol=atol)
     return counted
+
+
+def fail_if_broken(t: Tester, ops: tuple[str, ...], found: dict[str, Any]) -> None:
+    """Fail if the list of operations was changed, or the kernel did not run at all."""
+    if "changed" in found:
+        attempt = "Whoever called fuse still needs the list. Take a copy, or go through it."
+        t.fail("changed_input", f"ops as it was, {list(ops)}", show(found["changed"]), attempt)
+    if "broke" in found:
+        kind, text = found["broke"]
+        attempt = WHY_IT_BROKE.get(kind, "Print the text that exec gets. Is it what you meant?")
+        key, kind = ("unhashable", "TypeError") if kind == "unhashable" else ("raised", kind)
+        t.fail(key, EXPECTED, f"{kind}: {text}", attempt)
+
+
+def pasted(ops: tuple[str, ...]) -> str:
+    """Return a chain as one text, without the parentheses that it needs."""
+    text = "x"
+    for op in ops:
+        text = re.sub(r"\bx\b", text, op)
+    return text
 
 
 def positive(t: Tester, n: int, dtype: str = "float32") -> np.ndarray:
@@ -104,7 +139,7 @@ def any_strides(t: Tester) -> None:
 @fuse.check(points=2, only_with=("chains",))
 def one_pass(t: Tester) -> None:
     """It makes no array, reads each element once, and writes each once."""
-    for ops in CHAINS:
+    for ops in (*CHAINS, ("x * x", "x + x * 0.5")):
         x = positive(t, 40)
         counted = ask(t, ops, x)
         no_temporaries(t, counted)
@@ -118,8 +153,15 @@ def one_pass(t: Tester) -> None:
 @fuse.check(points=2, only_with=("chains",))
 def once(t: Tester) -> None:
     """A chain that was asked for before gives the same kernel, another chain another one."""
-    lists = [["x * 2.0", "x + 1.0"], ["x + 1.0", "x * 2.0"], ["x * 2.0"], []]
-    order = [0, 1, 0, 2, 3, 1, 2, 0, 3]
+    lists = [
+        ["x * 2.0", "x + 1.0"],
+        ["x + 1.0", "x * 2.0"],
+        ["x * 2.0"],
+        [],
+        ["-x", "-x"],
+        ["-x-x"],
+    ]
+    order = [0, 2, 0, 1, 3, 1, 2, 0, 3, 4, 5, 4]
     given = f"fuse of {lists}, in the order {order}"
     found = t.drive("fused_again", lists, order, given=given)
     for n, (k, first) in enumerate(zip(order, found, strict=True)):
@@ -129,6 +171,10 @@ def once(t: Tester) -> None:
             if first == n:
                 attempt = "Each new function is compiled anew. Which object outlives a call?"
                 t.fail("again", "the kernel of the first time", "a new one", attempt)
-            attempt = "In which order its operations come belongs to a chain. What is the key?"
+            attempt = "What is the key made of: of the texts, or of what else the lists share?"
+            if sorted(lists[order[first]]) == sorted(lists[k]):
+                attempt = "In which order its operations come belongs to a chain. What is the key?"
+            elif "".join(lists[order[first]]) == "".join(lists[k]):
+                attempt = "Joined, the texts are the same. Where does one operation end in the key?"
             got = f"the kernel of {lists[order[first]]}"
             t.fail("confused", "a kernel of its own", got, attempt)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -21,17 +22,22 @@ class Counted:
     """What a run of a kernel left.
 
     Attributes:
+        name, dtype: the output's.
         out: the output, afterwards.
+        in_python: the output, after the run as plain Python.
+        divided: whether compiled code divided by 0, and raised; `out` is `in_python` then.
         temporaries: how many arrays the compiled kernel asked Numba's allocator for.
         reads, writes, fetched: dicts, for each argument by name: elements read and written, and
             lines fetched; for numbers 0.
         elsewhere: accesses of arrays that the kernel made.
     """
 
-    def __init__(self, names: Sequence[str], found: dict[str, Any]) -> None:
-        self.out = next(
-            a for name, a in zip(names, found["arguments"], strict=True) if name in OUTPUTS
-        )
+    def __init__(self, arguments: dict[str, Any], found: dict[str, Any]) -> None:
+        names = [*arguments]
+        place = next(k for k, name in enumerate(names) if name in OUTPUTS)
+        self.name, self.dtype = names[place], arguments[names[place]].dtype
+        self.out, self.in_python = found["arguments"][place], found["in_python"][place]
+        self.divided = found["divided"]
         self.temporaries = found["temporaries"]
         self.elsewhere = found["elsewhere"]
         self.reads, self.writes, self.fetched = (
@@ -66,6 +72,9 @@ def examined(t: Tester, arguments: dict[str, Any], found: Any, expected: str) ->
     if isinstance(found, dict) and "not_compiled" in found:
         attempt = "What Numba compiles has @njit above it, or went through njit(...). Has yours?"
         t.fail("not_compiled", "a function that Numba compiles", found["not_compiled"], attempt)
+    if isinstance(found, dict) and "parallel" in found:
+        attempt = "Threads that add into one element lose sums. Leave parallel=True out."
+        t.fail("parallel", "a kernel that runs in one thread", "njit(parallel=True)", attempt)
     if not isinstance(found, dict) or "arguments" not in found:
         attempt = "Return the kernel, and let the kernel write into out."
         t.fail("garbled", expected, show(found)[:100], attempt)
@@ -75,7 +84,7 @@ def examined(t: Tester, arguments: dict[str, Any], found: Any, expected: str) ->
         if not np.array_equal(before, after, equal_nan=True):
             attempt = "A kernel writes into its output. Whoever called it needs the others."
             t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt)
-    return Counted([*arguments], found)
+    return Counted(arguments, found)
 
 
 def written(
@@ -87,20 +96,60 @@ def written(
     *,
     rtol: float,
     atol: float,
+    before: float = BEFORE,
 ) -> None:
-    """Fail unless the output holds what is right, in each element."""
-    added = "What stood in out before is part of it. Who writes there first?"
-    left = "These are what out held before. Who writes there?"
+    """Fail unless the output holds what is right, in each element.
+
+    Args:
+        t: the check's tester.
+        counted: what the kernel left.
+        right: what is right, in float64.
+        attempt: what to try where the mistake is unknown.
+        mistakes: outputs of wrong kernels.
+        rtol, atol: how close is close.
+        before: what the output held.
+    """
+    out, what = counted.out, counted.name
+    added = f"What stood in {what} before is part of it. Who writes there first?"
+    left = f"These are what {what} held before. Who writes there?"
     all_mistakes = [
         *mistakes,
-        Mistake("added", right + BEFORE, added),
-        Mistake("unwritten", np.full_like(right, BEFORE), left),
+        Mistake("added", right + before, added),
+        Mistake("unwritten", np.full_like(right, before), left),
     ]
     if right.size == 0:
         all_mistakes = []
-    t.close(
-        counted.out, right, attempt=attempt, mistakes=all_mistakes, what="out", rtol=rtol, atol=atol
-    )
+    wanted = right.astype(counted.dtype)  # messages show one dtype
+    shown, given = f"{what} = {show(wanted)}", t.given
+    if counted.divided:
+        t.given += "; run as plain Python, as compiled code raises ZeroDivisionError for it"
+    elif not agree(out, right, rtol=rtol, atol=atol):
+        if agree(counted.in_python, right, rtol=rtol, atol=atol):
+            text = (
+                "As plain Python these loops give what is right. What lets compiled code give "
+                "something else: an option of njit, such as fastmath, or the type of a number?"
+            )
+            t.fail("compiled", shown, f"{what} = {show(out)}", text)
+        if np.isnan(before) and agree(out, right + before):
+            text = f"{what} held nan before, and nan * 0 is nan, too. Who writes there first?"
+            t.fail("added", shown, f"{what} = {show(out)}", text)
+        if np.isfinite(right).all() and agree(out, right, rtol=1e-5, atol=1e-5):
+            attempt = (
+                "Only the first digits are right. Which step rounds to float32, or adds a small "
+                "number that is not in the formula?"
+            )
+    elif not agree(counted.in_python, right, rtol=1e-3, atol=1e-3):
+        text = "A kernel runs twice: compiled, for its values, and as plain Python, to be counted."
+        got = f"{shown}; as plain Python {show(counted.in_python)}"
+        t.fail("two_functions", f"{shown} both times", got, text)
+    t.close(out, wanted, attempt=attempt, mistakes=all_mistakes, what=what, rtol=rtol, atol=atol)
+    if counted.divided:
+        t.given = given
+        text = (
+            "NumPy gives inf or nan where compiled code raises. Which divisor is 0 here? Or does "
+            "an option such as fastmath let Numba leave out nan and inf?"
+        )
+        t.fail("divided", shown, "ZeroDivisionError: division by zero, in compiled code", text)
 
 
 def no_temporaries(t: Tester, counted: Counted) -> None:
@@ -111,9 +160,9 @@ def no_temporaries(t: Tester, counted: Counted) -> None:
         t.fail("temporaries", "no array from Numba's allocator", got, attempt)
 
 
-def empty(shape: Any, dtype: Any) -> np.ndarray:
+def empty(shape: Any, dtype: Any, before: float = BEFORE) -> np.ndarray:
     """Return an output that is full of what nobody means."""
-    return np.full(shape, BEFORE, dtype)
+    return np.full(shape, before, dtype)
 
 
 def laid_out(x: np.ndarray) -> Iterator[np.ndarray]:

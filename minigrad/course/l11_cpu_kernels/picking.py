@@ -61,6 +61,36 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
+@pick_kernel.mistake("two_nearest", "The nearest two sizes may both lie on one side of n.")
+def _(n, measured):
+    def seconds(name):
+        low, high = sorted(measured[name], key=lambda point: abs(point[0] - n))[:2]
+        return on_a_line(n, *low, *high)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("anywhere", "That one is quickest at a size of its own. What is asked is n.")
+def _(n, measured):
+    return min(measured, key=lambda name: min(time for _, time in measured[name]))
+
+
+@pick_kernel.mistake("first_sizes", "Each kernel has sizes of its own. Whose are these?")
+def _(n, measured):
+    names = [*measured]
+    sizes = sorted(size for size, _ in measured[names[0]])
+    k = 1
+    while k < len(sizes) - 1 and sizes[k] < n:
+        k += 1
+
+    def seconds(name):
+        times = [time for _, time in sorted(measured[name])]
+        high = min(k, len(times) - 1)
+        return on_a_line(n, sizes[k - 1], times[k - 1], sizes[k], times[high])
+
+    return min(names, key=seconds)
+
+
 @pick_kernel.mistake("unsorted", "In which order do the sizes come? Nobody has sorted them.")
 def _(n, measured):
     def seconds(name):
@@ -166,6 +196,13 @@ def mistaken(t: Tester, questions: list[Question], answers: list[str]) -> tuple[
         if values == answers:
             key, _, attempt = text.partition("\n")
             return key, attempt
+    first: dict[int, str] = {}
+    if all(
+        first.setdefault(n, right(n, measured)) == got
+        for (n, measured), got in zip(questions, answers, strict=True)
+    ):
+        attempt = "This n had the answer before, with other measurements. What outlives a call?"
+        return "remembered", attempt
     return "value", "Which time does each of them take at n? Draw the points."
 
 

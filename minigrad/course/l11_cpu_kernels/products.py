@@ -6,11 +6,13 @@ import numpy as np
 
 from minigrad.course.l11_cpu_kernels import lesson
 from minigrad.course.l11_cpu_kernels.launching import (
+    BEFORE,
     Counted,
     empty,
     laid_out,
     launch,
     no_temporaries,
+    watch,
     with_specials,
     written,
 )
@@ -37,9 +39,11 @@ EXPECTED = "c = a @ b"
 LEAST_OF = 1600  # lines, for block 8 and two float64 matrices (32, 32)
 
 
-def ask(t: Tester, a: np.ndarray, b: np.ndarray, block: int | None) -> Counted:
-    """Run the kernel; fail unless c is the product."""
-    c = empty((a.shape[0], b.shape[1]), a.dtype)
+def ask(
+    t: Tester, a: np.ndarray, b: np.ndarray, block: int | None, before: float = BEFORE
+) -> Counted:
+    """Run the kernel; fail unless c, which held `before`, is the product."""
+    c = empty((a.shape[0], b.shape[1]), a.dtype, before)
     arguments = {"a": a, "b": b, "c": c} | ({} if block is None else {"block": block})
     counted = launch(t, arguments, EXPECTED)
     with np.errstate(all="ignore"):
@@ -56,11 +60,23 @@ def ask(t: Tester, a: np.ndarray, b: np.ndarray, block: int | None) -> Counted:
             text = "Only whole blocks are in it. Where does the last block end?"
             last_block = max(0, (a.shape[1] - 1) // block * block)
             last = product(wide_a[:, last_block:], wide_b[last_block:])
+            if not a.shape[1]:  # where there is no step, nothing is written
+                last = np.full_like(right, before)
             once = "That is the last step along the inner dimension alone. Who adds, who begins?"
+            n = len(a)
+            square = np.zeros_like(right)
+            square[:, :n] = product(wide_a[:, :n], wide_b[:n, :n])
+            one_size = "All loops end at the number of a's rows. Which three sizes are there?"
+            short = "The last row, or the last column, is missing. Where does its block end?"
+            no_row, no_column = right.copy(), right.copy()
+            no_row[-1:], no_column[:, -1:] = 0, 0
             mistakes = [
                 Mistake("whole_blocks", cut, text),
                 Mistake("whole_blocks", inner, text),
                 Mistake("last_step", last, once),
+                Mistake("one_size", square, one_size),
+                Mistake("short", no_row, short),
+                Mistake("short", no_column, short),
             ]
         if a.shape[0] == a.shape[1] == b.shape[1]:
             text = "That is another product: of a transpose, or in the other order."
@@ -68,7 +84,11 @@ def ask(t: Tester, a: np.ndarray, b: np.ndarray, block: int | None) -> Counted:
             mistakes += [Mistake("transposed", other, text) for other in others]
     rtol, atol = (1e-4, 1e-4) if a.dtype == np.float32 else (1e-9, 1e-9)
     attempt = "Compute one element by hand. Which products are in it, which are missing?"
-    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
+    if not a.shape[1]:
+        attempt = "A sum of no products is 0. Who writes it, where there is nothing to add?"
+    elif not np.isfinite(right).all():
+        attempt = "0 * nan and 0 * inf are nan, and go into the sum. Which products are left out?"
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol, before=before)
     no_temporaries(t, counted)
     return counted
 
@@ -96,6 +116,7 @@ def any_strides(t: Tester) -> None:
     a, b = samples.numbers(t.random, (5, 4)), samples.numbers(t.random, (4, 6))
     for left, right in zip(laid_out(a), laid_out(b), strict=True):
         ask(t, left, right, 3)
+    ask(t, a, b, 3, before=np.nan)
     specials = with_specials(t, a), with_specials(t, b)
     left, right = (next(laid_out(x)) for x in specials)
     ask(t, left, right, 2)
@@ -105,7 +126,7 @@ def any_strides(t: Tester) -> None:
 
 @k_matmul_blocked.check(points=4, only_with=("values",))
 def lines(t: Tester) -> None:
-    """With block 8, two matrices (32, 32) fetch 1,600 lines at most."""
+    """With block 8, two matrices (32, 32) fetch 1,600 lines at most; with block 32, other lines."""
     a, b = (next(laid_out(samples.numbers(t.random, (32, 32)))) for _ in range(2))
     counted = ask(t, a, b, 8)
     fetched = sum(counted.fetched.values())
@@ -116,3 +137,8 @@ def lines(t: Tester) -> None:
             "lines come in between?"
         )
         t.fail("lines", f"{LEAST_OF:,} lines at most", f"{fetched:,} lines: {per}", attempt)
+    c = empty((32, 32), a.dtype)
+    if watch(t, {"a": a, "b": b, "c": c, "block": 32}).fetched == counted.fetched:
+        attempt = "Nothing depends on block. Which number stands where block belongs?"
+        got = f"{fetched:,} lines, as with block 8"
+        t.fail("block", "with blocks of 32 other lines than with blocks of 8", got, attempt)

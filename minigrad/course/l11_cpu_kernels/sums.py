@@ -6,6 +6,7 @@ import numpy as np
 
 from minigrad.course.l11_cpu_kernels import lesson
 from minigrad.course.l11_cpu_kernels.launching import (
+    BEFORE,
     Counted,
     empty,
     laid_out,
@@ -37,9 +38,9 @@ k_sum_axis = lesson.exercise(
 EXPECTED = "out = the sum of x along the axis"
 
 
-def ask(t: Tester, x: np.ndarray, axis: int) -> Counted:
-    """Run the kernel; fail unless out holds the sums."""
-    out = empty(x.shape[1 - axis], x.dtype)
+def ask(t: Tester, x: np.ndarray, axis: int, before: float = BEFORE) -> Counted:
+    """Run the kernel; fail unless out, which held `before`, holds the sums."""
+    out = empty(x.shape[1 - axis], x.dtype, before)
     counted = launch(t, {"x": x, "axis": axis, "out": out}, EXPECTED)
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
@@ -59,7 +60,14 @@ def ask(t: Tester, x: np.ndarray, axis: int) -> Counted:
             mistakes += [Mistake("skipped", clean, text)]
     rtol, atol = (1e-4, 1e-4) if x.dtype == np.float32 else (1e-9, 1e-9)
     attempt = "Which elements of x are in this sum? Follow the loops for a matrix (2, 3)."
-    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
+    if not x.size:
+        attempt = "A sum of no elements is 0. Who writes it, where no element of x is read?"
+    elif not np.isfinite(x).all():
+        attempt = (
+            "A sum with nan is nan, one with inf is inf, one with inf and -inf is nan. Which line "
+            "leaves one out, or subtracts where a plain sum only adds?"
+        )
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol, before=before)
     no_temporaries(t, counted)
     return counted
 
@@ -79,6 +87,7 @@ def any_strides(t: Tester) -> None:
     for axis in (0, 1):
         for view in laid_out(x):
             ask(t, view, axis)
+        ask(t, x, axis, before=np.nan)
         ask(t, next(laid_out(with_specials(t, x))), axis)
         ask(t, with_specials(t, samples.numbers(t.random, (4, 5), "float32")), axis)
 

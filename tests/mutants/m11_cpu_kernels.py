@@ -410,7 +410,7 @@ def pick_kernel(n, measured):
     ),
     # smooth_all
     smooth("compiled_again", "k_smooth(np.asarray(signal), np.array(w), out)"),
-    smooth("compiled_again", "k_smooth(x, np.array(w), out := np.empty(x.size, signal.dtype))"),
+    smooth("value", "k_smooth(x, np.array(w), out := np.empty(x.size, signal.dtype))"),
     smooth("value", "k_smooth(x, np.array(w, np.float32), out)"),
     smooth("value", "k_smooth(x, tuple([*w, *[0.0] * 10][:10]), out)"),
     smooth("nan", "k_smooth(x, np.array(given, np.float64), out)"),

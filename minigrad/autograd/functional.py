@@ -24,8 +24,8 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError, Sha
 from minigrad.hints import teaching
 from minigrad.ops.table import functions
 from minigrad.seams import seams
-from minigrad.tape.backward import upstream
 from minigrad.tape.modes import enable_grad
+from minigrad.tape.upstream import upstream
 from minigrad.tape.variable import Variable
 
 

@@ -30,8 +30,9 @@ from minigrad.optim.scaled import (
     scaled_of,
 )
 from minigrad.seams import seams
-from minigrad.tape.backward import backward_telling, upstream
+from minigrad.tape.backward import backward_telling
 from minigrad.tape.modes import state
+from minigrad.tape.upstream import upstream
 from minigrad.tape.variable import Variable, filled
 
 BUCKET_BYTES = 4 << 20

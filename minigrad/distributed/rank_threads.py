@@ -176,7 +176,8 @@ def run(function, ranks, *args, timeout=TIMEOUT):
         runs.remove(meeting)
     if not errors:
         return results
-    rank, error = errors[0]  # noted before the others were told: no consequence of theirs
+    # the others hear of an error at once, and may raise before the rank where it came from has
+    rank, error = next((e for e in errors if not isinstance(e[1], DistributedError)), errors[0])
     errors.clear()  # its traceback leads here: avoid a cycle
     error.add_note(f"raised in rank {rank} of {n}")
     try:

@@ -1,8 +1,8 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-From top to bottom the file has the entry points and their checks, the walk over the nodes in the
-order that `order.py` finds, and the writes to `.grad`. All checks come before all writes. `.grad`
-is written after the whole pass, so an error leaves it unchanged.
+From top to bottom the file has the entry points, the walk over the nodes in the order that
+`order.py` finds, and the writes to `.grad`. All checks come before all writes. `.grad` is written
+after the whole pass, so an error leaves it unchanged.
 """
 
 import time
@@ -12,15 +12,7 @@ from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.devices.threads import SPLIT
-from minigrad.errors import (
-    ArgumentTypeError,
-    DeviceError,
-    DTypeError,
-    GradientError,
-    GraphFreedError,
-    SeamError,
-    ShapeError,
-)
+from minigrad.errors import GraphFreedError, SeamError
 from minigrad.formulas.expression import ADD
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.seams import seams
@@ -30,7 +22,8 @@ from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
 from minigrad.tape.order import leading_to, ordered
 from minigrad.tape.probe import run_as
-from minigrad.tape.variable import Variable, filled
+from minigrad.tape.upstream import upstream
+from minigrad.tape.variable import Variable
 from minigrad.tape.versions import check, raise_modified
 
 
@@ -75,41 +68,6 @@ def _run_backward(root, dy, retain_graph=False, create_graph=False, on_final=Non
         [root], [dy], retain_graph, create_graph, is_committed=not create_graph, on_final=on_final
     )
     commit(leaves, [dy.array.storage], state.take_scaler())
-
-
-def upstream(root, dy):
-    """Checks a root and its dy; returns dy, or ones for a root of one element."""
-    if not isinstance(root, Variable):
-        raise ArgumentTypeError("backward: wanted a Variable", f"{type(root).__name__}")
-    if not root.requires_grad:
-        raise GradientError(
-            "backward: this Variable requires no gradient, so there is no graph to go back through",
-            root.describe(),
-            "set requires_grad=True on a leaf it depends on, and compute it outside no_grad()",
-        )
-    if dy is None:
-        if root.size != 1:
-            raise GradientError(
-                "backward: wanted one element, or an upstream gradient dy",
-                f"shape {root.shape}",
-                "reduce first (y.sum() or y.mean()), or pass dy of this shape",
-            )
-        return Variable(filled(root.array, 1.0))
-    if not isinstance(dy, Variable):
-        raise ArgumentTypeError(
-            "backward: wanted a Variable for dy", f"{type(dy).__name__}", "mg.variable(dy)"
-        )
-    if dy.shape != root.shape:
-        raise ShapeError(f"backward: wanted dy of shape {root.shape}", f"{dy.shape}")
-    if dy.dtype is not root.dtype:
-        raise DTypeError(f"backward: wanted dy of dtype {root.dtype}", f"{dy.dtype}")
-    if dy.array.device != root.array.device:
-        raise DeviceError(
-            f"backward: wanted dy on {root.device}, like the Variable",
-            dy.device,
-            f"move it: dy.to({root.device!r})",
-        )
-    return dy
 
 
 class BackwardPass:

@@ -8,9 +8,9 @@ import numpy as np
 
 from minigrad.arguments import short
 from minigrad.errors import ArgumentError, GradientError, GraphFreedError
-from minigrad.tape.backward import upstream
 from minigrad.tape.node import Node
 from minigrad.tape.order import ordered
+from minigrad.tape.upstream import upstream
 from minigrad.viz.builder import Builder, output_layouts
 from minigrad.viz.diagram import Box, Changing
 from minigrad.viz.replay import numbers, outputs, run_back, saved_input

@@ -63,24 +63,28 @@ def fit_line(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, f
     return float(a), float(b)
 
 
-def fitted(sums: dict[int, Any]) -> tuple[Link, Call]:
-    """Return the costs that the times of one rank and of two come to.
+def fitted(sums: dict[int, Any], barriers: dict[int, float]) -> tuple[Link, Call]:
+    """Return the costs: of a link by plain MPI with two ranks, of all_reduce by one rank alone.
 
-    sums: {ranks: [[bytes, seconds of all_reduce, seconds of plain MPI], ...]}. A ring of two sends
-    two messages of half the data.
+    To tell a rank what is called costs what a barrier of two ranks takes longer than that of one.
+
+    Args:
+        sums: {ranks: [[bytes, seconds of all_reduce, seconds of plain MPI], ...]}. A ring of two
+            sends two messages of half the data.
+        barriers: {ranks: seconds}.
     """
-    sizes, ours, plain = zip(*sums[2], strict=True)
-    (fixed, per_byte), (our_fixed, our_per_byte) = fit_line(sizes, plain), fit_line(sizes, ours)
-    own, _ = fit_line(*list(zip(*sums[1], strict=True))[:2])
-    message = max(our_fixed - fixed - own, 0.0)
-    return Link(fixed / 2, per_byte), Call(own, message, max(our_per_byte - per_byte, 0.0))
+    sizes, alone, _ = zip(*sums[1], strict=True)
+    own, copies = fit_line(sizes, alone)
+    sizes, _, plain = zip(*sums[2], strict=True)
+    fixed, per_byte = fit_line(sizes, plain)
+    return Link(fixed / 2, per_byte), Call(own, max(barriers[2] - barriers[1], 0.0), copies)
 
 
-def picture(sums: dict[int, Any], path: Path) -> None:
-    """Draw what was measured, {ranks: [[bytes, seconds of all_reduce, of plain MPI], ...]}."""
+def picture(sums: dict[int, Any], barriers: dict[int, float], path: Path) -> None:
+    """Draw what was measured, and the model; the arguments are those of `fitted`."""
     from benchmarks.plot import new_figure
 
-    link, call = fitted(sums)
+    link, call = fitted(sums, barriers)
     figure = new_figure(figsize=(11, 5.6))
     left, right = figure.subplots(1, 2, sharey=True)
     for axes in (left, right):
@@ -101,12 +105,12 @@ def picture(sums: dict[int, Any], path: Path) -> None:
 
 
 def _draw_measured(axes, sums, link, call):
-    """Draw times over bytes: measured, and the lines that were fitted to those of two ranks."""
+    """Draw times over bytes: measured, and what the model says of two ranks."""
     sizes = [size for size, *_ in sums[2]]
-    for k, (name, colour, cost) in enumerate(
+    for k, (name, colour, note, cost) in enumerate(
         (
-            ("mg.distributed", OURS, lambda s: all_reduce(call, link, 2, s)),
-            ("mpi4py", PLAIN, lambda s: ring(link, 2, s)),
+            ("mg.distributed", OURS, "model", lambda s: all_reduce(call, link, 2, s)),
+            ("mpi4py", PLAIN, "fitted", lambda s: ring(link, 2, s)),
         )
     ):
         for ranks, marker in MARKERS.items():
@@ -114,7 +118,7 @@ def _draw_measured(axes, sums, link, call):
             times = [row[1 + k] for row in sums[ranks]]
             axes.plot(sizes, _ms(times), label=f"{name}, {ranks} ranks", **style)
         times = [cost(size) for size in sizes]
-        axes.plot(sizes, _ms(times), color=colour, linewidth=1, label="fitted to 2 ranks")
+        axes.plot(sizes, _ms(times), color=colour, linewidth=1, label=f"{note}, 2 ranks")
     axes.set_xticks(sizes, [size_name(size) for size in sizes], minor=False)
     axes.set_xlabel("bytes of the array")
     axes.set_title("measured on one machine", fontsize=10)

@@ -42,7 +42,7 @@ def launch(script: str, ranks: int, threads: int, *arguments: str) -> Any:
     return json.loads(last_line([*words, path, *arguments], threads))
 
 
-def measure_steps(turns: int) -> tuple[list[dict[str, Any]], list[str]]:
+def train(turns: int) -> tuple[list[dict[str, Any]], list[str]]:
     """Return what the trainers say in each of their turns, and which turns failed, how."""
     found, failed = [], []
     for turn in range(turns):
@@ -94,16 +94,20 @@ def apart_by(losses: list[float], others: list[float]) -> float:
     return max(abs(a - b) / abs(b) for a, b in zip(losses, others, strict=True))
 
 
-def measure(turns: int) -> dict[str, Any]:
-    """Measure training, and sums."""
+def measure_steps(turns: int) -> dict[str, Any]:
+    """Measure training."""
     described = describe()
-    told, failed = measure_steps(turns)
-    steps, sums = summarize(told), {}
+    told, failed = train(turns)
+    return {"machine": described, "turns": turns, "entries": summarize(told), "failed": failed}
+
+
+def measure_sums(turns: int) -> dict[str, Any]:
+    """Measure sums: they are short, so there are five times as many turns."""
+    found = {"machine": describe(), "turns": 5 * turns, "ranks": {}}
     for ranks in SUMMED:
         say(f"sums, {counted(ranks)}")
-        sums[f"{ranks}"] = launch("sums", ranks, 1, f"{5 * turns}")
-    found = {"machine": described, "turns": turns, "steps": steps, "failed": failed}
-    return found | {"sums": sums}
+        found["ranks"][f"{ranks}"] = launch("sums", ranks, 1, f"{found['turns']}")
+    return found
 
 
 def step_lines(part: dict[str, Any]) -> list[str]:
@@ -117,7 +121,7 @@ def step_lines(part: dict[str, Any]) -> list[str]:
             quantity(e["bytes"], "B"),
             f"{e['apart']:.0e}",
         ]
-        for e in part["steps"]
+        for e in part["entries"]
     ]
     cores = part["machine"]["machine"]["cores"]
     return [
@@ -140,6 +144,8 @@ def step_lines(part: dict[str, Any]) -> list[str]:
         "losses stay the same, and what that costs, but no speedup. Nothing here says how training "
         "scales over machines.",
         *(f"\nFailed: {text}." for text in part["failed"]),
+        "",
+        made(part),
     ]  # fmt: skip
 
 
@@ -147,7 +153,7 @@ def between(part: dict[str, Any]) -> str:
     """Say how far the losses of minigrad and PyTorch are apart."""
     texts = []
     for name in WORKS:
-        curves = {e["way"]: e["curve"] for e in part["steps"] if e["work"] == name}
+        curves = {e["way"]: e["curve"] for e in part["entries"] if e["work"] == name}
         if {"minigrad", "pytorch"} <= curves.keys():
             texts.append(f"{apart_by(curves['minigrad'], curves['pytorch']):.0e} ({name})")
     return f"losses apart by at most {', '.join(texts)}" if texts else "PyTorch was not measured"
@@ -160,21 +166,21 @@ def sum_lines(part: dict[str, Any]) -> list[str]:
         titles += [f"`all_reduce`, {counted(ranks)}", f"mpi4py, {counted(ranks)}"]
     rows = [
         [size_name(lines[0][0]), *(quantity(s, "s") for _, *pair in lines for s in pair)]
-        for lines in zip(*(part["sums"][f"{n}"]["sums"] for n in SUMMED), strict=True)
+        for lines in zip(*(part["ranks"][f"{n}"]["sums"] for n in SUMMED), strict=True)
     ]
     barriers = [
-        f"{quantity(part['sums'][f'{n}']['barrier'], 's')} with {counted(n)}" for n in SUMMED
+        f"{quantity(part['ranks'][f'{n}']['barrier'], 's')} with {counted(n)}" for n in SUMMED
     ]
-    link, call = fitted(sums_of(part))
+    link, call = fitted(*sums_of(part))
     return [
         "## Sums",
         "",
         *table(titles, rows),
         "",
-        f"Time of a call: the least of {5 * part['turns']} turns, which alternate in one run; the "
+        f"Time of a call: the least of {part['turns']} turns, which alternate in one run; the "
         "ranks have one thread each. mpi4py: `Allreduce` into an array that is there already. "
         "`all_reduce` compares the calls of all ranks first, "
-        f"by {part['sums']['2']['told']} bytes to each other rank, copies its operand, and "
+        f"by {part['ranks']['2']['told']} bytes to each other rank, copies its operand, and "
         "makes a Variable of the result. A "
         f"`barrier`, which only compares: {', '.join(barriers)}. Of 4 ranks on "
         f"{part['machine']['machine']['cores']} cores the times are the scheduler's, too.",
@@ -186,19 +192,24 @@ def sum_lines(part: dict[str, Any]) -> list[str]:
         "The two costs of a message are fitted to mpi4py's times with 2 ranks, on one machine: a "
         f"latency of {quantity(link.latency, 's')}, and a bandwidth of {bandwidth(link.per_byte)}. "
         "For S bytes a ring of n ranks takes 2 (n − 1) (latency + S / n / bandwidth), a tree "
-        "2 log₂ n (latency + S / bandwidth). `all_reduce` is the ring, and by its times with 1 "
-        f"and 2 ranks {quantity(call.own, 's')} of its own, {quantity(call.message, 's')} for each "
-        "of the n − 1 ranks that it tells what it calls, and copies at "
-        f"{bandwidth(call.per_byte)}. Points of 4 ranks above the lines have shared cores: the "
-        "model gives each rank one. A network has other costs, and ranks that come late: its two "
-        "figures, put into `benchmarks/collective_costs.py`, give an estimate for it. All ranks "
-        "tell all others what they call: the dotted lines show from how many ranks on that counts.",
+        "2 log₂ n (latency + S / bandwidth). `all_reduce` is the ring and what it adds: by its "
+        f"times with 1 rank {quantity(call.own, 's')}, and copies at {bandwidth(call.per_byte)}; "
+        f"by the barriers {quantity(call.message, 's')} for each of the n − 1 ranks that it tells "
+        "what it calls. So its line for 2 ranks, on the left, was not fitted to the points there. "
+        "Points of 4 ranks above the lines have shared cores: the model gives each rank one. A "
+        "network has other costs, and ranks that come late: its two figures, put into "
+        "`benchmarks/collective_costs.py`, give an estimate for it. All ranks tell all others what "
+        "they call: the dotted lines show from how many ranks on that counts.",
+        "",
+        made(part, part["ranks"]["1"]["mpi"]),
     ]  # fmt: skip
 
 
-def sums_of(part: dict[str, Any]) -> dict[int, Any]:
-    """Return {ranks: [[bytes, seconds of all_reduce, of mpi4py], ...]}; JSON's keys are texts."""
-    return {n: part["sums"][f"{n}"]["sums"] for n in SUMMED}
+def sums_of(part: dict[str, Any]) -> tuple[dict[int, Any], dict[int, float]]:
+    """Return sums and barriers as `fitted` takes them, by ranks; JSON's keys are texts."""
+    ranks = {int(n): found for n, found in part["ranks"].items()}
+    sums = {n: found["sums"] for n, found in ranks.items()}
+    return sums, {n: found["barrier"] for n, found in ranks.items()}
 
 
 def bandwidth(per_byte: float) -> str:
@@ -206,26 +217,34 @@ def bandwidth(per_byte: float) -> str:
     return f"{digits(1e-9 / per_byte)} GB/s" if per_byte else "no limit that was measured"
 
 
+def made(part: dict[str, Any], *libraries: str) -> str:
+    """Say when and on what a part was measured."""
+    versions = [f"{name} {number}" for name, number in part["machine"]["versions"].items()]
+    is_busy = (part["machine"]["load_at_start"] or 0) >= 1
+    return (
+        f"{in_words(part['machine'])}; {', '.join([*versions, *libraries])}. "
+        f"{'Other programs ran at the same time, which makes times longer. ' if is_busy else ''}"
+        "`python -m benchmarks.distributed`."
+    )
+
+
 def write(found: dict[str, Any], folder: Path) -> None:
-    """Write results: {"measured": of `measure`, "faults": of `fault_rounds.measure`}, or one."""
+    """Write the results, {part: what was measured}, of as many parts as there are."""
     write_json(found, folder / "distributed.json")
     lines = ["# Several ranks", ""]
-    if part := found.get("measured"):
-        lines += [*step_lines(part), "", *sum_lines(part), ""]
-        versions = part["machine"]["versions"]
-        libraries = ", ".join(f"{name} {number}" for name, number in versions.items())
-        lines += [
-            f"{in_words(part['machine'])}; {libraries}; {part['sums']['1']['mpi']}. "
-            "`python -m benchmarks.distributed`.",
-            "",
-        ]
+    for name, make in LINES.items():
+        if name in found:
+            lines += [*make(found[name]), ""]
+    (folder / "distributed.md").write_text("\n".join(lines), encoding="utf-8")
+    if "sums" in found:
         try:
-            picture(sums_of(part), folder / "distributed.png")
+            picture(*sums_of(found["sums"]), folder / "distributed.png")
         except ImportError:
             say("no plot: matplotlib is not installed")
-    if part := found.get("faults"):
-        lines += [*fault_rounds.lines(part), ""]
-    (folder / "distributed.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+MEASURES = {"steps": measure_steps, "sums": measure_sums}
+LINES = {"steps": step_lines, "sums": sum_lines, "faults": fault_rounds.lines}
 
 
 def named(ranks: int, threads: int) -> str:
@@ -248,8 +267,9 @@ def main() -> int:
     """Measure; write, draw and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.distributed", description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="of each trainer (3)")
+    about = "steps, sums (both); without a name nothing is measured, and all is written again"
+    parser.add_argument("--only", nargs="*", choices=MEASURES, default=[*MEASURES], help=about)
     parser.add_argument("--faults", type=int, metavar="N", help="measure faults, N rounds of each")
-    parser.add_argument("--draw", action="store_true", help="measure nothing: write again")
     parser.add_argument("--output", type=Path, default=HERE / "results", help="folder of results")
     options = parser.parse_args()
     path = options.output / "distributed.json"
@@ -257,8 +277,8 @@ def main() -> int:
     try:
         if options.faults:
             found["faults"] = fault_rounds.measure(options.faults, say)
-        elif not options.draw:
-            found["measured"] = measure(options.turns)
+        else:
+            found |= {name: MEASURES[name](options.turns) for name in options.only}
     except PeerError as error:
         say(f"{error}. pip install -e '.[bench,distributed]' -c constraints.txt")
         return 1

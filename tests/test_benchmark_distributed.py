@@ -83,6 +83,9 @@ def test_no_cost_is_below_0():
 CALL = Call(1e-5, 2e-5, 4e-10)
 
 
+BARRIERS = {1: 3e-5, 2: 5e-5, 4: 9e-5}
+
+
 def sums():
     return {
         n: [[s, costs.all_reduce(CALL, LINK, n, s), costs.ring(LINK, n, s)] for s in SIZES]
@@ -90,8 +93,13 @@ def sums():
     }
 
 
+def test_noise_makes_no_cost_negative():
+    _, call = costs.fitted(sums(), {1: 5e-5, 2: 4e-5})
+    assert call.message == 0
+
+
 def test_the_model_is_found_again_in_times_that_it_made():
-    link, call = costs.fitted(sums())
+    link, call = costs.fitted(sums(), BARRIERS)
     assert link == pytest.approx(LINK)
     assert call == pytest.approx(CALL)
 
@@ -213,16 +221,20 @@ def test_the_page_says_what_was_found(tmp_path):
     machine = {"machine": {"processor": "A CPU", "cores": 2}, "date": "today", "load_at_start": 0.1}
     machine["versions"] = {"python": "3.11"}
     found = {
-        "measured": {
+        "steps": {
             "machine": machine,
             "turns": 1,
+            "entries": page.summarize(turns()),
             "failed": ["pytorch_train, 1 process, turn 1: no module named torch"],
-            "steps": page.summarize(turns()),
-            "sums": {
-                f"{n}": {"barrier": 1e-4, "sums": rows, "mpi": "MPI 4", "told": 150}
+        },
+        "sums": {
+            "machine": machine,
+            "turns": 5,
+            "ranks": {
+                f"{n}": {"barrier": BARRIERS[n], "sums": rows, "mpi": "MPI 4", "told": 150}
                 for n, rows in sums().items()
             },
-        }
+        },
     }
     page.write(found, tmp_path)
     text = (tmp_path / "distributed.md").read_text(encoding="utf-8")
@@ -230,11 +242,13 @@ def test_the_page_says_what_was_found(tmp_path):
         "| digits, MLP 64-32-10, batch 32 | minigrad eager | – | 2 ms | 2 ms | – | 800 B |" in text
     )
     assert "a latency of 3 µs, and a bandwidth of 5 GB/s" in text
-    assert "10 µs of its own, 20 µs for each of the n − 1 ranks" in text
+    assert "with 1 rank 10 µs, and copies at 2.5 GB/s; by the barriers 20 µs for each" in text
     assert "by 150 bytes to each other rank" in text
     assert "PyTorch was not measured" in text
     assert "\n\nFailed: pytorch_train, 1 process, turn 1: no module named torch.\n" in text
-    assert "python 3.11; MPI 4." in text
+    assert "python 3.11, MPI 4." in text
+    assert "Other programs ran" not in text
+    assert "Other programs ran" in page.made({"machine": machine | {"load_at_start": 2.5}})
     assert "Faults" not in text
     assert (tmp_path / "distributed.png").stat().st_size > 10_000
     entry = fault_rounds.summary([{"seconds": [0.25, None], "hangs": False, "left": 0}])

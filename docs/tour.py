@@ -248,8 +248,8 @@ except mg.errors.GraphFreedError as error:
 # %% [markdown]
 # ![The order of backward](pictures/tour/backward.svg)
 #
-# Open [tape/backward.py](../minigrad/tape/backward.py) and read it from top to bottom: the checks,
-# the walk, and what is written to `.grad`. `ordered` stands in `tape/order.py`.
+# Open [tape/backward.py](../minigrad/tape/backward.py) and read it from top to bottom: where a pass
+# begins, the walk, and what is written to `.grad`. `ordered` stands in `tape/order.py`.
 #
 # ## 11. How does one write a backward of one's own?
 #

@@ -5,7 +5,7 @@
 # minutes; after section 4 is a good place for a break. **At the end** you have written the passes
 # of a small compiler: they record a training step, drop what nobody needs, fuse operations into
 # kernels, and let results take memory that is no longer needed; and your compiler trains the
-# digits. Next: lesson 15, mixed precision, which is planned.
+# digits. Next: lesson 15, numbers of half the bits.
 #
 # Your code goes into `exercises/14_compile.py`. (You need none of lessons 10 to 13.)
 
@@ -697,8 +697,8 @@ check("14.step_in_place")
 #   operation, not the same operation at another entry, and not the caller.
 # - The order of passes matters: what holds for a program before a pass need not hold after it.
 #
-# **Next:** lesson 15, mixed precision, is planned. Until then, trace a network of your own with
-# three layers, and see how much of its memory your `donate` can use.
+# **Next:** lesson 15, where numbers have half the bits. To practise, trace a network of your own
+# with three layers, and see how much of its memory your `donate` can use.
 
 # %%
 from minigrad.course.predictions import summary

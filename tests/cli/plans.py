@@ -35,6 +35,7 @@ GRADED = {
     "12": ("center_rows", "leaky", "ink_of_digits"),
     "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
+    "15": ("find_underflow", "GradScaler", "train_clipped"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
@@ -51,7 +52,7 @@ SIX_WEEKS = (
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
     (("10", "11"), "begin with the predictions, and compare rooflines"),
     (
-        ("12", "13", "14"),
+        ("12", "13", "14", "15"),
         "read the six messages of 12 together; leave the matrix product and the transpose of 13 to "
         "those who want them",
     ),
@@ -73,7 +74,10 @@ THIRTEEN_WEEKS = (
         "for them on the card",
     ),
     (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
-    (("14",), "projects shown; each explains one line of the engine that the others choose"),
+    (
+        ("14", "15"),
+        "projects shown; each explains one line of the engine that the others choose",
+    ),
 )
 
 

@@ -1,0 +1,155 @@
+"""The bug hunt: gradients are clipped while they are still scaled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from minigrad.course.l15_mixed_precision import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+train_clipped = lesson.exercise(
+    "train_clipped",
+    difficulty=3,
+    minutes=15,
+    returns="an array: the weights after each step",
+    hints=(
+        "Run the stages by hand, one after the other, on one slope, with scale 1 and then with "
+        "scale 1024. What should depend on the scale, and what should not?",
+        "Print the norm of s['g'] after each stage, and ask of each stage that uses a number of s: "
+        "is that number meant for gradients of the loss, or of the scaled loss?",
+        "max_norm is meant for the gradients of the loss itself. Which stage has to be done before "
+        "s['g'] holds these?",
+    ),
+)
+STAGES = ("backward", "clip", "unscale", "look", "move", "adapt")
+CULPRIT = 1
+NUDGES = {
+    0: "backward is first: nothing else has a gradient to work on before it.",
+    2: "unscale gives what it should: s['g'] / scale. Is it too early, or is another one?",
+    3: "look finds every inf and nan, before or after a division: 0 of 1000 are missed.",
+    4: "move waits for all the others that change s['g']. Print what it gets.",
+    5: "adapt is last: the scale stays the same from backward to move, as it should.",
+}
+
+
+@train_clipped.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the stage that is called too early."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "stage"
+    place = bug[1] if well_formed else None
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(STAGES):
+        key, attempt = "form", 'First the form: write the text "stage" and a place, 0 to 5.'
+        if well_formed and place is None:
+            key = "untouched"
+            attempt = "Run the stages by hand with two scales. From which one on do they differ?"
+        elif isinstance(place, str):
+            key = "named"
+            attempt = "The stage is meant by its place in STAGES, 0 to 5, and not by its name."
+        wanted = '("stage", 0), ("stage", 1), … or ("stage", 5)'
+        t.fail(key, wanted, show(bug), attempt, where=where)
+    if place != CULPRIT:
+        t.fail(
+            "not_it",
+            "the stage that is called before s['g'] is what it needs",
+            f"stage {place}, {STAGES[place]}",
+            NUDGES[place],
+            where=where,
+        )
+
+
+def clipped(g, max_norm):
+    """Return a gradient, shortened to max_norm if it is longer."""
+    norm = float(np.sqrt(np.sum(g.astype(np.float64) ** 2)))
+    return g * np.float32(max_norm / norm) if norm > max_norm else g
+
+
+def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
+    """Return the weights after each step, right or with a common mistake."""
+    path = []
+    with np.errstate(all="ignore"):
+        for slope in slopes:
+            g = (slope * np.float32(scale)).astype(np.float16).astype(np.float32)
+            if kind == "too_early":
+                g = clipped(g, max_norm)
+            if kind != "never_unscaled":
+                g = g / np.float32(scale)
+            if kind == "unscaled_twice":
+                g = g / np.float32(scale)
+            is_finite = bool(np.isfinite(g).all())
+            if kind == "entries":
+                g = np.clip(g, -max_norm, max_norm)
+            elif kind not in ("too_early", "no_clipping"):
+                g = clipped(g, max_norm)
+            if kind == "always":
+                is_finite = True
+            if kind == "never" and np.sqrt(np.sum(slope.astype(np.float64) ** 2)) > max_norm:
+                is_finite = True
+                g = 0 * g
+            if is_finite:
+                w = w - np.float32(learning_rate) * g
+            elif kind != "same_scale":
+                scale = scale / 2
+            path.append(w.copy())
+    return np.array(path)
+
+
+for key, attempt in {
+    "too_early": "Each step is max_norm / scale long. What is clipped here: gradients of the loss, "
+    "or of the scaled loss?",
+    "no_clipping": "Nothing is clipped any more: this slope is longer than max_norm.",
+    "entries": "Each entry was cut by itself. clip shortens the whole gradient, as it did.",
+    "never_unscaled": "However short the slope is, the step is as long as max_norm allows: where "
+    "is it divided by the scale, and is the rate still the one that was given?",
+    "unscaled_twice": "Divided by the scale twice.",
+    "always": "Here a gradient was inf, and the step was made. Which stage is to prevent it?",
+    "never": "A gradient that is too long is to be shortened, and the step made.",
+    "same_scale": "A scaled gradient was inf: the step is left out, and the scale halved.",
+}.items():
+    train_clipped.mistake(key, attempt)(partial(path_of, kind=key))
+
+
+def check_path(t: Tester, w: np.ndarray, slopes: np.ndarray, *numbers: float, why: str) -> None:
+    """Check the weights after each step; the first wrong ones are shown."""
+    got = t.call("train_clipped", w, slopes, *numbers)
+    rows = ", then ".join(show(one.astype(float), bare=True) for one in slopes[:3])
+    more = ", …" if len(slopes) > 3 else ""
+    names = ("scale", "max_norm", "learning_rate")
+    t.given = f"train_clipped(w, slopes, …), w = {show(w.astype(float), bare=True)}, slopes {rows}"
+    t.given += more + "".join(f", {n} {x:g}" for n, x in zip(names, numbers, strict=False))
+    right = path_of(w, slopes, *numbers)
+    if not isinstance(got, np.ndarray) or got.shape != right.shape:
+        t.close(got, right, attempt=why)
+    known = [*t.mistakes(w, slopes, *numbers)]
+    for k, row in enumerate(right):
+        wrong = (replace(one, value=one.value[k]) for one in known)
+        what = f"w after step {k + 1}"
+        t.close(got[k], row, rtol=2e-3, atol=1e-6, mistakes=wrong, what=what, attempt=why)
+
+
+@train_clipped.check(points=3)
+def repair(t: Tester) -> None:
+    """A step is that of float32, clipped, for every scale; one with an inf is left out."""
+    by_hand = "Compute the first step in float32: the slope, clipped to max_norm, times the rate."
+    zero = np.zeros(2, np.float32)
+    for scale in (512.0, 16.0, 2048.0):
+        for n in (2, 3):
+            long = samples.numbers(t.random, (1, n), "float32", low=1.5, high=6.0)
+            check_path(t, np.zeros(n, np.float32), long, scale, 1.0, 0.5, why=by_hand)
+        short = samples.numbers(t.random, (1, 2), "float32", low=0.1, high=0.6)
+        check_path(t, zero, short, scale, 1.0, 0.5, why=by_hand)
+        mixed = samples.numbers(t.random, (4, 2), "float32", low=-3.0, high=3.0)
+        mixed[1] *= 0.05
+        w = samples.numbers(t.random, (2,), "float32")
+        check_path(t, w, mixed, scale, 0.8, 0.25, why=by_hand)
+        check_path(t, w, mixed, scale, why=by_hand)
+    large = samples.numbers(t.random, (5, 2), "float32", low=1.5, high=4.0)
+    why = "Where the scaled slope is beyond 65504, nothing moves and the scale is halved."
+    check_path(t, zero, large, 2.0**17, 1.0, 0.5, why=why)
+    check_path(t, zero, np.float32(1e-3) * large, 2.0**26, 0.001, 0.5, why=why)

@@ -1,0 +1,99 @@
+"""Runs beside the learner's code for the checks of lesson 15: a GradScaler, master copies."""
+
+import numpy as np
+
+from minigrad.course.objects import Optimizer, Parameter
+
+
+def plain(value):
+    """Return a copy of an array; anything else unchanged."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def new_optimizer(n):
+    """Return an Optimizer of n Parameters that lists, per step, copies of the gradients."""
+    optimizer = Optimizer([Parameter(np.zeros(1)) for _ in range(n)])
+    optimizer.seen = []
+    optimizer.update = lambda: optimizer.seen.append([plain(p.grad) for p in optimizer.parameters])
+    return optimizer
+
+
+def iterate(mine, numbers, rounds):
+    """Make a GradScaler, run iterations with it, and return a row for each.
+
+    A round says what a script does in it: {"loss": number, "gradients": for each optimizer a list
+    of arrays or None, "unscale": for each optimizer how often unscale_ is called before step}.
+    """
+    scaler = mine.GradScaler(**numbers)
+    optimizers = [new_optimizer(len(one)) for one in rounds[0]["gradients"]]
+    rows = []
+    for now in rounds:
+        row = {"loss": plain(scaler.scale(now["loss"])), "optimizers": [], "returned": []}
+        held = []
+        for optimizer, gradients in zip(optimizers, now["gradients"], strict=True):
+            optimizer.seen.clear()
+            for p, g in zip(optimizer.parameters, gradients, strict=True):
+                p.grad = plain(g)
+            held.append([p.grad for p in optimizer.parameters])
+        for optimizer, calls in zip(optimizers, now["unscale"], strict=True):
+            one = {"raised": None, "unscaled": None}
+            for call in range(calls):
+                if call:
+                    try:
+                        row["returned"].append(plain(scaler.unscale_(optimizer)))
+                    except RuntimeError as error:
+                        one["raised"] = [kind.__name__ for kind in type(error).__mro__]
+                else:
+                    row["returned"].append(plain(scaler.unscale_(optimizer)))
+                    one["unscaled"] = [plain(p.grad) for p in optimizer.parameters]
+            one["after_second"] = [plain(p.grad) for p in optimizer.parameters]
+            row["optimizers"].append(one)
+        for optimizer, one, arrays in zip(optimizers, row["optimizers"], held, strict=True):
+            row["returned"].append(plain(scaler.step(optimizer)))
+            one["steps"] = [list(seen) for seen in optimizer.seen]
+            one["after"] = [plain(p.grad) for p in optimizer.parameters]
+            one["held"] = [plain(g) for g in arrays]
+        row["returned"].append(plain(scaler.update()))
+        row["scale"], row["tracker"] = plain(scaler.get_scale()), plain(scaler.growth_tracker)
+        row["found"] = len(scaler.found) if isinstance(scaler.found, dict) else None
+        rows.append(row)
+    return rows
+
+
+def master_steps(mine, half, gradients, learning_rate, writes):
+    """Call master_step once for each gradient; return a row for each call.
+
+    writes: {number of a call: array}, what somebody writes to the parameter before that call; nan
+    leaves an entry as it is.
+    """
+    state, rows = {}, []
+    for call, gradient in enumerate(gradients):
+        new = writes.get(call)
+        if new is not None:
+            half[...] = np.where(np.isnan(new), half, new)
+        returned = mine.master_step(half, gradient, state, learning_rate)
+        rows.append(
+            {
+                "half": half.copy(),
+                "master": plain(state.get("master")) if isinstance(state, dict) else None,
+                "names": sorted(map(str, state)) if isinstance(state, dict) else None,
+                "is_half": state.get("master") is half if isinstance(state, dict) else False,
+                "gradient": gradient.copy(),
+                "returned": plain(returned),
+            }
+        )
+    return rows
+
+
+def many_master_steps(mine, half, gradient, learning_rate, n):
+    """Call master_step n times with the same gradient; return the parameter afterwards."""
+    state = {}
+    for _ in range(n):
+        mine.master_step(half, gradient, state, learning_rate)
+    return half
+
+
+def stage(mine, place, s):
+    """Run one stage of the bug hunt alone; return what it leaves in s."""
+    mine.STAGES[place](s)
+    return {name: plain(value) for name, value in s.items()}

@@ -1,0 +1,221 @@
+"""A parameter in float16 with a master copy in float32."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l15_mixed_precision import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+master_step = lesson.exercise(
+    "master_step",
+    difficulty=3,
+    minutes=15,
+    returns="None: the results are in half and state",
+    hints=(
+        "Without anybody who writes to the parameter it is three lines: the copy, if there is "
+        "none; the step, in the copy; and the copy, rounded, into half.",
+        "Writing to half shows: before a step, each entry of half is its master, rounded. "
+        "master.astype(np.float16) != half says where that is no longer so.",
+        "is_written = master.astype(np.float16) != half; master[is_written] = half[is_written]. "
+        "Then master -= learning_rate * gradient, and half[...] = master.",
+    ),
+)
+
+
+def step(half, gradient, master, rate, *, kind=""):
+    """Return half and master after a step, right or with a common mistake."""
+    if master is None or kind == "master_anew":
+        master = half.astype(np.float32)
+    if kind == "half_only":
+        half = half - (rate * gradient).astype(np.float16)
+        return half, half.astype(np.float32)
+    written = master.astype(np.float16) != half
+    if kind == "stale":
+        written = np.zeros_like(written)
+    elif kind == "all_anew":
+        written = np.full_like(written, written.any())
+    master = np.where(written, half.astype(np.float32), master)
+    size = np.float32(rate) * gradient
+    if kind == "half_step":
+        size = size.astype(np.float16).astype(np.float32)
+    elif kind == "half_gradient":
+        size = np.float32(rate) * gradient.astype(np.float16).astype(np.float32)
+    master = master + size if kind == "uphill" else master - size
+    if kind == "half_master":
+        master = master.astype(np.float16).astype(np.float32)
+    new = master.astype(np.float16)
+    if kind == "truncated":
+        away = np.abs(new.astype(np.float32)) > np.abs(master)
+        new = np.where(away, np.nextafter(new, np.float16(0)), new)
+    return new, master
+
+
+WRONG = {
+    "half_only": "The step was made in float16, where it is lost. Which of the two makes it?",
+    "master_anew": "The copy was made anew from the rounded parameter. What did it forget?",
+    "half_master": "What you keep has the digits of float16: what is too small for it is lost.",
+    "half_step": "The step itself was rounded to float16. A small one is 0 there.",
+    "half_gradient": "The gradient was rounded to float16. A small one is 0 there.",
+    "uphill": "It goes uphill: which way does the gradient point?",
+    "stale": "Somebody wrote to the parameter, and the old master copy undid it.",
+    "all_anew": "Only one entry was written, and the masters of all began anew.",
+    "truncated": "Rounded towards 0. What does float16 do between two numbers?",
+}
+
+
+def run(
+    t: Tester, half: np.ndarray, gradients: list, rate: float, writes: dict[int, Any], attempt: str
+) -> None:
+    """Check several steps of one parameter."""
+    shown = ", then ".join(show(g.astype(float), bare=True) for g in gradients[:3])
+    given = f"master_step, {len(gradients)} calls: half = {show(half.astype(float), bare=True)}, "
+    given += f"gradient = {shown}, learning_rate = {rate:g}"
+    for call, new in writes.items():
+        given += f"; before call {call + 1} somebody writes {show(new, bare=True)} into half"
+        given += " (nan: stays)" if np.isnan(new).any() else ""
+    rows = t.drive("master_steps", half, gradients, rate, writes, given=given)
+    states = dict.fromkeys(("", *WRONG), (half, None))
+    for call, (row, gradient) in enumerate(zip(rows, gradients, strict=True)):
+        if (new := writes.get(call)) is not None:
+            states = {
+                kind: (np.where(np.isnan(new), h, new).astype(np.float16), m)
+                for kind, (h, m) in states.items()
+            }
+        before = states[""][0]
+        states = {k: step(h, gradient, m, rate, kind=k) for k, (h, m) in states.items()}
+        wanted, master = states[""]
+        when = f" after call {call + 1}" if len(gradients) > 1 else ""
+        if row["returned"] is not None:
+            t.fail("returned", "None", show(row["returned"]), "The results are in half and state.")
+        if not np.array_equal(row["gradient"], gradient):
+            said = f"gradient = {show(row['gradient'])}{when}"
+            t.fail("changed_gradient", f"gradient = {show(gradient)}, as it came", said,
+                   "Two names for one array: which line writes into the gradient?")  # fmt: skip
+        if row["names"] != ["master"] or row["is_half"]:
+            said = "half itself" if row["is_half"] else f"state with {row['names']}"
+            t.fail("no_master", f"state = {{'master': an array}}{when}", said,
+                   "Where is the float32 copy, when the next call looks for it?")  # fmt: skip
+        for what, key, value, rtol in (
+            ("half", "half", wanted, 0.6 * 2**-10),
+            ("state['master']", "master", master, 3e-7),
+        ):
+            is_kept = key == "half" and np.array_equal(row[key], before)
+            if is_kept and not np.array_equal(value, before) and row["master"] is not None:
+                kept = np.asarray(row["master"]).astype(np.float16)
+                if np.array_equal(kept, value):
+                    t.fail("not_in_place", f"half = {show(value)}{when}", "half as it was",
+                           samples.attempt_for(before, row[key], INTO))  # fmt: skip
+            t.close(
+                row[key],
+                value,
+                what=f"{what}{when}",
+                rtol=rtol,
+                atol=1e-9 if key == "master" else 2**-24,
+                attempt=samples.attempt_for(before, row[key], attempt) if is_kept else attempt,
+                mistakes=[
+                    Mistake(kind, states[kind][key == "master"], WRONG[kind]) for kind in WRONG
+                ],
+            )
+        t.dtype(row["master"], np.float32, "The copy is a float32, from the first step on.")
+
+
+INTO = "The copy is right. `half = …` gives the name to a new array: write into the old one."
+BY_HAND = "Follow the master copy of one entry by hand; half is what it rounds to."
+
+
+def halves(t: Tester, *shape: int) -> np.ndarray:
+    """Return a parameter in float16."""
+    return samples.numbers(t.random, shape or (2,), "float16")
+
+
+def slope(t: Tester, *shape: int, size: float = 1.0) -> np.ndarray:
+    """Return a gradient in float32."""
+    return (size * samples.numbers(t.random, shape or (2,))).astype(np.float32)
+
+
+@master_step.check(points=1)
+def single_steps(t: Tester) -> None:
+    """A step writes the new values into half, and the copy into state."""
+    for x in samples.arrays(t.random, dtypes=("float16",)):
+        g = np.asarray(samples.numbers(t.random, x.shape)).astype(np.float32)
+        run(t, x, [g], 0.1, {}, BY_HAND)
+    for _ in range(6):
+        run(t, halves(t), [slope(t), slope(t)], 0.01, {}, BY_HAND)
+
+
+@master_step.check(points=2)
+def small_steps(t: Tester) -> None:
+    """Steps that are too small for float16 add up in the copy."""
+    for size in (1.0, 0.01):
+        gradients = [slope(t, size=size) for _ in range(6)]
+        run(t, halves(t), gradients, 1e-3, {}, BY_HAND)
+    tiny = [slope(t, size=1e-5) for _ in range(4)]
+    run(t, (halves(t) * np.float16(1e-3)).astype(np.float16), tiny, 1e-3, {}, BY_HAND)
+    small = [slope(t, size=1e-8) for _ in range(4)]
+    run(t, (halves(t) * np.float16(1e-3)).astype(np.float16), small, 1.0, {}, BY_HAND)
+    sign = float(t.random.choice([-1.0, 1.0]))
+    half, g = np.full(2, sign, np.float16), np.full(2, sign, np.float32)
+    rate, n = 2.0**-13, 1000
+    given = f"{n} calls of master_step, half = {show(half.astype(float), bare=True)}, "
+    given += f"gradient = {show(g.astype(float), bare=True)}, learning_rate = 2**-13"
+    got = t.drive("many_master_steps", half, g, rate, n, given=given)
+    t.close(
+        got,
+        (half.astype(float) - rate * n * g).astype(np.float16),
+        what="half",
+        rtol=2e-3,
+        attempt="Each of these steps is an eighth of what float16 can tell near 1. What adds them?",
+        mistakes=[Mistake("half_only", half, WRONG["half_only"])],
+    )
+
+
+@master_step.check(points=2)
+def somebody_writes(t: Tester) -> None:
+    """What somebody writes to half is where its master goes on, entry by entry."""
+    for _ in range(3):
+        gradients = [slope(t) for _ in range(4)]
+        run(t, halves(t), gradients, 1e-3, {2: samples.numbers(t.random, (2,))}, BY_HAND)
+        for place in (0, 1):
+            one = np.full(2, np.nan)
+            one[place] = float(samples.numbers(t.random, ()))
+            run(t, halves(t), gradients, 3e-4, {3: one}, BY_HAND)
+    gradients = [slope(t, 2, 3) for _ in range(4)]
+    run(t, halves(t, 2, 3), gradients, 3e-4, {1: samples.numbers(t.random, (2, 3))}, BY_HAND)
+
+
+def all_of_it(half, gradient, state, learning_rate, *, kind):
+    """Make a wrong step."""
+    half[...], state["master"] = step(half, gradient, state.get("master"), learning_rate, kind=kind)
+
+
+for key, attempt in WRONG.items():
+    master_step.mistake(key, attempt)(partial(all_of_it, kind=key))
+
+
+@master_step.mistake("no_master")
+def _(half, gradient, state, learning_rate):
+    half[...], _ = step(half, gradient, None, learning_rate)
+
+
+@master_step.mistake("returned")
+def _(half, gradient, state, learning_rate):
+    half[...], state["master"] = step(half, gradient, state.get("master"), learning_rate)
+    return half
+
+
+@master_step.mistake("not_in_place")
+def _(half, gradient, state, learning_rate):
+    _, state["master"] = step(half, gradient, state.get("master"), learning_rate)
+    half = state["master"].astype(np.float16)
+
+
+@master_step.mistake("changed_gradient")
+def _(half, gradient, state, learning_rate):
+    gradient *= learning_rate
+    half[...], state["master"] = step(half, gradient, state.get("master"), 1.0)

@@ -1,0 +1,356 @@
+"""A scaler of losses: what it does to gradients, which steps it leaves out, how the scale moves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l15_mixed_precision import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+GradScaler = lesson.exercise(
+    "GradScaler",
+    difficulty=4,
+    minutes=30,
+    returns="scale returns the scaled loss; unscale_, step and update return None",
+    hints=(
+        "Write the four methods for one optimizer whose gradients are finite: multiply, divide, "
+        "step, count. Then ask of each what an inf changes, and who has to remember it until when.",
+        "`found` is the memory of an iteration: unscale_ writes into it, step asks it (and calls "
+        "unscale_ where this optimizer is not in it), update looks at all of it and empties it.",
+        "unscale_: raise if optimizer in self.found; p.grad /= self.factor for each gradient that "
+        "is not None; self.found[optimizer] = not all of them np.isfinite. update: any(found) -> "
+        "backoff and tracker 0; else count up, and at growth_interval grow and count from 0.",
+    ),
+)
+BAD = (np.inf, np.nan, -np.inf)
+Gradients = list[Any]
+
+
+@dataclass
+class Round:
+    """One iteration: the gradients of each optimizer, and how often each is unscaled by hand."""
+
+    gradients: list[Gradients]
+    unscale: Sequence[int] = (0,)
+    loss: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.unscale = [*self.unscale, *[0] * (len(self.gradients) - len(self.unscale))]
+
+
+@dataclass
+class Model:
+    """What the scale and the tracker do, right or with a common mistake."""
+
+    init_scale: float = 65536.0
+    growth_factor: float = 2.0
+    backoff_factor: float = 0.5
+    growth_interval: int = 2000
+    kind: str = ""
+    tracker: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.scale = self.init_scale
+
+    def update(self, bad: int) -> None:
+        """End an iteration in which `bad` optimizers had a gradient that was not finite."""
+        kind = self.kind
+        if bad and kind != "no_backoff":
+            times = bad if kind == "backs_off_twice" else 1
+            by = 1 / self.backoff_factor if kind == "wrong_way" else self.backoff_factor
+            self.scale *= by**times
+            if kind != "tracker_kept":
+                self.tracker = 0
+            return
+        if bad:
+            self.tracker = 0
+            return
+        self.tracker += 1
+        early = {"grows_early": -1, "grows_late": 1}.get(kind, 0)
+        is_past = kind == "tracker_runs_on" and self.tracker > self.growth_interval
+        if self.tracker == self.growth_interval + early or is_past:
+            self.scale *= 1.0 if kind == "no_growth" else self.growth_factor
+            self.tracker = self.tracker if kind == "tracker_runs_on" else 0
+
+
+WRONG = {
+    "no_backoff": "A gradient was not finite, and the scale stays. What does the next one become?",
+    "wrong_way": "The scaled gradients were too large. Which way must the scale go?",
+    "backs_off_twice": "However many gradients were not finite: the scale goes down once.",
+    "no_growth": "The scale never grows. What happens after growth_interval good iterations?",
+    "grows_early": "It grows one iteration too early: count those that were good.",
+    "grows_late": "It grows one iteration too late: is this iteration counted before you compare?",
+    "tracker_kept": "Good iterations *in a row*: what does one with an inf do to the count?",
+    "tracker_runs_on": "After growing, the count begins anew. Yours goes on, and grows each time.",
+}
+SMALL = {"init_scale": 64.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3}
+
+
+def is_bad(gradients: Gradients) -> bool:
+    """Return whether one of the gradients is not finite."""
+    return any(g is not None and not np.isfinite(g).all() for g in gradients)
+
+
+def told(rounds: list[Round], upto: int) -> str:
+    """Return the iterations so far in words: the last one with its gradients."""
+    now = rounds[upto]
+    one = "; and ".join(
+        ", ".join("None" if g is None else show(g, bare=True) for g in gradients)
+        for gradients in now.gradients
+    )
+    if upto:
+        past = "".join("i" if any(map(is_bad, r.gradients)) else "." for r in rounds[:upto])
+        before = f"{upto} iterations before ({past[-30:]}; i: with inf or nan)"
+        return f"{before}, then one with the scaled gradients {one}"
+    return f"one iteration with the scaled gradients {one}"
+
+
+def run(t: Tester, rounds: list[Round], numbers: dict[str, Any]) -> tuple[list[dict], str]:
+    """Run the iterations; return the driver's rows, and how the scaler was made."""
+    made = f"GradScaler({', '.join(f'{key}={value:g}' for key, value in numbers.items())})"
+    plain = [{"loss": r.loss, "gradients": r.gradients, "unscale": list(r.unscale)} for r in rounds]
+    given = f"{made}, {told(rounds, len(rounds) - 1)}"
+    return t.drive("iterate", numbers, plain, given=given), made
+
+
+def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
+    """Run iterations and check all that can be seen of them."""
+    rows, made = run(t, rounds, numbers)
+    right = Model(**numbers)
+    wrong = {kind: Model(**numbers, kind=kind) for kind in WRONG}
+    for k, (now, row) in enumerate(zip(rounds, rows, strict=True)):
+        t.given = f"{made}, {told(rounds, k)}"
+        check_loss(t, row["loss"], now.loss, right.scale)
+        for place in range(len(now.gradients)):
+            name = f" of optimizer {place + 1}" if len(now.gradients) > 1 else ""
+            check_gradients(t, row["optimizers"][place], now, place, right.scale, name)
+        bad = [is_bad(gradients) for gradients in now.gradients]
+        for one in (right, *wrong.values()):
+            one.update(sum(bad))
+        numbers_now = (("get_scale()", "scale"), ("growth_tracker", "tracker"))
+        for what, key in numbers_now:
+            mistakes = [
+                Mistake(kind, getattr(model, key), WRONG[kind]) for kind, model in wrong.items()
+            ]
+            t.close(
+                row[key],
+                getattr(right, key),
+                what=f"{what} after update()",
+                mistakes=mistakes,
+                attempt="Go through the iterations by hand, with the two rules of update().",
+            )
+        if row["found"] != 0:
+            t.fail(
+                "found_kept",
+                "found = {} after update()",
+                f"found with {row['found']} entries" if row["found"] else "found is no dict",
+                "An iteration has ended. What of it may the next one still see?",
+            )
+        if returned := [one for one in row["returned"] if one is not None]:
+            t.fail(
+                "returned",
+                "None from unscale_, step and update",
+                show(returned[0]),
+                "What they do is seen in the gradients, the optimizer and the scale.",
+            )
+
+
+def check_loss(t: Tester, got: Any, loss: float, scale: float) -> None:
+    """Check what scale(loss) returned."""
+    t.close(
+        got,
+        loss * scale,
+        what=f"scale({loss:g})",
+        rtol=1e-9,
+        attempt="The loss times the scale that holds now, which is self.factor.",
+        mistakes=[
+            Mistake("unscaled", loss, "That is the loss itself."),
+            Mistake("divided", loss / scale, "The loss is multiplied; its gradients are divided."),
+            Mistake("factor_only", scale, "That is the scale. And the loss?"),
+        ],
+    )
+
+
+def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, name: str) -> None:
+    """Check one optimizer's gradients and steps in one iteration."""
+    gradients, calls = now.gradients[place], now.unscale[place]
+    right = [None if g is None else (g / scale).astype(g.dtype) for g in gradients]
+    if calls:
+        compare(t, got["unscaled"], right, gradients, scale, f"after unscale_{name}", "still")
+    if calls > 1:
+        if got["raised"] is None:
+            t.fail(
+                "no_error",
+                f"a RuntimeError from the second unscale_{name} in one iteration",
+                "no error",
+                "Divided twice, they would be far too small. How does unscale_ know that it was "
+                "there already?",
+            )
+        compare(t, got["after_second"], right, gradients, scale, f"after that error{name}")
+    steps, wanted = got["steps"], 0 if is_bad(gradients) else 1
+    if len(steps) > wanted:
+        bad = next((g[~np.isfinite(g)][0] for g in gradients if g is not None and wanted == 0 and
+                    not np.isfinite(g).all()), None)  # fmt: skip
+        key = "stepped" if wanted == 0 else "two_steps"
+        what = f"no step{name}: a gradient has {show(float(bad))}" if wanted == 0 else "one step"
+        why = (
+            "The weights would become nan, for ever. Which gradients does your test look at, and "
+            "which values does it find?"
+            if wanted == 0
+            else "optimizer.step() is called once."
+        )
+        t.fail(key, what, f"{len(steps)} calls of optimizer.step(){name}", why)
+    if len(steps) < wanted:
+        t.fail(
+            "left_out",
+            f"one call of optimizer.step(){name}: all its gradients are finite",
+            "no call",
+            "Whose gradients were not finite, and when? Large is not infinite: ask each entry.",
+        )
+    for seen in steps:
+        way = "twice" if calls else "never"
+        compare(t, seen, right, gradients, scale, f"in optimizer.step(){name}", way)
+    compare(t, got["after"], right, gradients, scale, f"after step{name}")
+    for held, after in zip(got["held"], got["after"], strict=True):
+        if held is not None and not np.array_equal(held, after, equal_nan=True):
+            t.fail(
+                "not_in_place",
+                f"{show(after)}{name} in the array that p.grad was",
+                f"{show(held)}",
+                "p.grad = … puts another array there. Who else may hold the old one?",
+            )
+
+
+KNOWN: dict[str, Callable[[float], tuple]] = {
+    "still": lambda scale: (("still_scaled", 1.0, "They are still scaled. What does it divide?"),),
+    "never": lambda scale: (
+        ("never_unscaled", 1.0, "Nobody called unscale_ before step here. Who divides them?"),
+    ),
+    "twice": lambda scale: (
+        ("unscaled_twice", scale**-2, "unscale_ was called before, and step divided again."),
+    ),
+}
+
+
+def compare(
+    t: Tester, got: list, right: list, scaled: list, scale: float, when: str, way: str = ""
+) -> None:
+    """Compare gradients with those that should be there; `way`: which mistakes would show."""
+    for k, (found, wanted, before) in enumerate(zip(got, right, scaled, strict=True)):
+        what = f"parameters[{k}].grad {when}"
+        if wanted is None:
+            if found is not None:
+                t.fail(
+                    "not_none",
+                    f"{what} = None",
+                    show(found),
+                    "No gradient arrived there, and none is to be made.",
+                )
+            continue
+        finite = np.isfinite(wanted)
+        both = isinstance(found, np.ndarray) and found.shape == wanted.shape
+        t.close(
+            np.where(finite, found, 0) if both else found,
+            np.where(finite, wanted, 0),
+            what=what,
+            rtol=1e-5 if wanted.dtype == np.float32 else 1e-9,
+            atol=0,
+            attempt=samples.attempt_for(before, found, "Each entry is divided by the scale, once."),
+            mistakes=[
+                Mistake(key, np.where(finite, before * factor, 0), said)
+                for key, factor, said in (
+                    ("multiplied", scale, "The loss was multiplied. What takes that back?"),
+                    *KNOWN.get(way, lambda scale: ())(scale),
+                )
+            ],
+        )
+        t.dtype(found, wanted.dtype, "Written into the array that is there, it keeps its dtype.")
+
+
+def good(t: Tester, *shape: int, dtype: str = "float64") -> np.ndarray:
+    """Return scaled gradients that are finite."""
+    return samples.numbers(t.random, shape or (2,), dtype, low=-60.0, high=60.0)
+
+
+def bad(t: Tester, value: float = np.inf, place: int = 0) -> np.ndarray:
+    """Return scaled gradients of which one entry is not finite."""
+    g = good(t)
+    g[place] = value
+    return g
+
+
+@GradScaler.check(points=2)
+def good_iterations(t: Tester) -> None:
+    """It multiplies the loss, divides the gradients in place, and lets the optimizer step."""
+    for scale in (8.0, 48.0):
+        check(t, [Round([[good(t)]], [1], loss=2.7)], init_scale=scale)
+        check(t, [Round([[good(t)]], loss=0.1)], init_scale=scale)
+        check(t, [Round([[good(t), None, good(t, 3)]], [1])], init_scale=scale)
+    for g in samples.arrays(t.random):
+        for calls in (0, 1):
+            check(t, [Round([[g]], [calls])], init_scale=16.0)
+    check(t, [Round([[None, good(t)]])] * 3, init_scale=4.0)
+    huge = np.array([3e38, 3e38, 2e38], np.float32)
+    check(t, [Round([[huge]])] * 2, init_scale=1.0)  # finite, and their sum is not
+    check(t, [Round([[np.full(2, 1e200)]], [1])], init_scale=2.0)
+    check(t, [Round([[good(t)]])])  # the defaults
+
+
+@GradScaler.check(points=2)
+def left_out(t: Tester) -> None:
+    """A step is left out where a gradient is inf, -inf or nan, in whichever parameter."""
+    for value, place, calls in itertools.product(BAD, (0, 1), (0, 1)):
+        for gradients in (
+            [bad(t, value, place)],
+            [bad(t, value, place), good(t)],
+            [None, good(t), bad(t, value, place)],
+        ):
+            check(t, [Round([gradients], [calls])], **SMALL)
+    check(t, [Round([[np.array([np.inf, -np.inf])]])], **SMALL)
+    check(t, [Round([[bad(t)]]), Round([[good(t)]]), Round([[bad(t, np.nan)]])], **SMALL)
+
+
+def story(t: Tester, text: str) -> list[Round]:
+    """Return iterations: a dot is a good one, an i one with an inf."""
+    return [Round([[bad(t, BAD[t.fixed.integers(3)]) if c == "i" else good(t)]]) for c in text]
+
+
+@GradScaler.check(points=3)
+def the_scale(t: Tester) -> None:
+    """The scale falls after an inf, and grows after growth_interval good iterations in a row."""
+    check(t, story(t, "i"), **SMALL)
+    check(t, story(t, "...."), **SMALL)
+    check(t, story(t, "..i...i.i....."), **SMALL)
+    check(t, story(t, "......."), **{**SMALL, "growth_interval": 2})
+    for interval in (1, 5):
+        factors = {"growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": interval}
+        check(t, story(t, "....i......ii..........."), init_scale=1000.0, **factors)
+    check(t, story(t, "." * 40), init_scale=8.0, growth_interval=40)
+    check(t, story(t, ".i."), init_scale=8.0)
+    check(t, story(t, "iiiiiiiii."), **SMALL)  # it may fall below 1
+    check(t, story(t, "........"), init_scale=2.0**20, growth_interval=1)
+
+
+@GradScaler.check(points=1)
+def unscaled_once(t: Tester) -> None:
+    """unscale_ raises RuntimeError where it was called already, and may be called in the next."""
+    check(t, [Round([[good(t)]], [2])], **SMALL)
+    check(t, [Round([[good(t)]], [calls]) for calls in (1, 0, 2, 1)], **SMALL)
+    check(t, [Round([[bad(t)]], [2])], **SMALL)
+
+
+@GradScaler.check(points=1, only_with=("left_out",))
+def two_optimizers(t: Tester) -> None:
+    """Each optimizer's step depends on its own gradients; the scale depends on all."""
+    for calls in ((0, 0), (1, 1), (1, 0), (0, 1)):
+        check(t, [Round([[good(t)], [good(t)]], calls)] * 2, **SMALL)
+        check(t, [Round([[bad(t)], [good(t)]], calls)], **SMALL)
+        check(t, [Round([[good(t)], [bad(t, np.nan)]], calls)], **SMALL)
+        check(t, [Round([[bad(t)], [bad(t)]], calls), Round([[good(t)], [good(t)]])], **SMALL)

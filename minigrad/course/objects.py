@@ -104,7 +104,7 @@ class Parameter:
     id: int = field(default_factory=itertools.count(1).__next__)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Optimizer:
     """Makes steps for some Parameters.
 
@@ -115,6 +115,9 @@ class Optimizer:
 
     parameters: list[Parameter]
     update: Callable[[], Any] = lambda: None
+
+    def __repr__(self) -> str:
+        return f"Optimizer(of {len(self.parameters)} parameters)"
 
     def step(self) -> None:
         """Update the parameters."""

@@ -285,6 +285,15 @@ MUTANTS = [
             "        super().unscale_(optimizer)",
         ),
     ),
+    scaler(
+        "wrong_error",
+        method(
+            "def unscale_(self, optimizer):",
+            "    if optimizer in self.found:",
+            "        raise ValueError('again')",
+            "    super().unscale_(optimizer)",
+        ),
+    ),
     # the master copy
     Mutant(
         "master_step",

@@ -1,5 +1,7 @@
 """Runs beside the learner's code for the checks of lesson 15: a GradScaler, master copies."""
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.course.objects import Optimizer, Parameter
@@ -11,11 +13,10 @@ def plain(value):
 
 
 def new_optimizer(n):
-    """Return an Optimizer of n Parameters that lists, per step, copies of the gradients."""
-    optimizer = Optimizer([Parameter(np.zeros(1)) for _ in range(n)])
-    optimizer.seen = []
-    optimizer.update = lambda: optimizer.seen.append([plain(p.grad) for p in optimizer.parameters])
-    return optimizer
+    """Return an Optimizer of n Parameters, and a list: for each step, copies of the gradients."""
+    optimizer, seen = Optimizer([Parameter(np.zeros(1)) for _ in range(n)]), []
+    optimizer.update = lambda: seen.append([plain(p.grad) for p in optimizer.parameters])
+    return optimizer, seen
 
 
 def iterate(mine, numbers, rounds):
@@ -25,32 +26,37 @@ def iterate(mine, numbers, rounds):
     of arrays or None, "unscale": for each optimizer how often unscale_ is called before step}.
     """
     scaler = mine.GradScaler(**numbers)
-    optimizers = [new_optimizer(len(one)) for one in rounds[0]["gradients"]]
+    made = [new_optimizer(len(one)) for one in rounds[0]["gradients"]]
+    optimizers = [optimizer for optimizer, _ in made]
     rows = []
     for now in rounds:
-        row = {"loss": plain(scaler.scale(now["loss"])), "optimizers": [], "returned": []}
+        row: dict[str, Any] = {
+            "loss": plain(scaler.scale(now["loss"])),
+            "optimizers": [],
+            "returned": [],
+        }
         held = []
-        for optimizer, gradients in zip(optimizers, now["gradients"], strict=True):
-            optimizer.seen.clear()
+        for (optimizer, seen), gradients in zip(made, now["gradients"], strict=True):
+            seen.clear()
             for p, g in zip(optimizer.parameters, gradients, strict=True):
                 p.grad = plain(g)
             held.append([p.grad for p in optimizer.parameters])
         for optimizer, calls in zip(optimizers, now["unscale"], strict=True):
-            one = {"raised": None, "unscaled": None}
+            one: dict[str, Any] = {"raised": None, "unscaled": None}
             for call in range(calls):
                 if call:
                     try:
                         row["returned"].append(plain(scaler.unscale_(optimizer)))
-                    except RuntimeError as error:
+                    except Exception as error:
                         one["raised"] = [kind.__name__ for kind in type(error).__mro__]
                 else:
                     row["returned"].append(plain(scaler.unscale_(optimizer)))
                     one["unscaled"] = [plain(p.grad) for p in optimizer.parameters]
             one["after_second"] = [plain(p.grad) for p in optimizer.parameters]
             row["optimizers"].append(one)
-        for optimizer, one, arrays in zip(optimizers, row["optimizers"], held, strict=True):
+        for (optimizer, seen), one, arrays in zip(made, row["optimizers"], held, strict=True):
             row["returned"].append(plain(scaler.step(optimizer)))
-            one["steps"] = [list(seen) for seen in optimizer.seen]
+            one["steps"] = [list(gradients) for gradients in seen]
             one["after"] = [plain(p.grad) for p in optimizer.parameters]
             one["held"] = [plain(g) for g in arrays]
         row["returned"].append(plain(scaler.update()))

@@ -127,10 +127,12 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
     wrong = {kind: Model(**numbers, kind=kind) for kind in WRONG}
     for k, (now, row) in enumerate(zip(rounds, rows, strict=True)):
         t.given = f"{made}, {told(rounds, k)}"
+        t.about = "GradScaler.scale"
         check_loss(t, row["loss"], now.loss, right.scale)
         for place in range(len(now.gradients)):
             name = f" of optimizer {place + 1}" if len(now.gradients) > 1 else ""
             check_gradients(t, row["optimizers"][place], now, place, right.scale, name)
+        t.about = "GradScaler.update"
         bad = [is_bad(gradients) for gradients in now.gradients]
         for one in (right, *wrong.values()):
             one.update(sum(bad))
@@ -182,6 +184,7 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
     """Check one optimizer's gradients and steps in one iteration."""
     gradients, calls = now.gradients[place], now.unscale[place]
     right = [None if g is None else (g / scale).astype(g.dtype) for g in gradients]
+    t.about = "GradScaler.unscale_"
     if calls:
         compare(t, got["unscaled"], right, gradients, scale, f"after unscale_{name}", "still")
     if calls > 1:
@@ -193,13 +196,20 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
                 "Divided twice, they would be far too small. How does unscale_ know that it was "
                 "there already?",
             )
+        if "RuntimeError" not in got["raised"]:
+            t.fail(
+                "wrong_error",
+                f"a RuntimeError from the second unscale_{name} in one iteration",
+                got["raised"][0],
+                "Which exception does the docstring ask for?",
+            )
         compare(t, got["after_second"], right, gradients, scale, f"after that error{name}")
+    t.about = "GradScaler.step"
     steps, wanted = got["steps"], 0 if is_bad(gradients) else 1
     if len(steps) > wanted:
-        bad = next((g[~np.isfinite(g)][0] for g in gradients if g is not None and wanted == 0 and
-                    not np.isfinite(g).all()), None)  # fmt: skip
+        bad = [x for g in gradients if g is not None for x in g[~np.isfinite(g)].tolist()]
         key = "stepped" if wanted == 0 else "two_steps"
-        what = f"no step{name}: a gradient has {show(float(bad))}" if wanted == 0 else "one step"
+        what = f"no step{name}: a gradient has {show(bad[0])}" if wanted == 0 else "one step"
         why = (
             "The weights would become nan, for ever. Which gradients does your test look at, and "
             "which values does it find?"
@@ -262,7 +272,11 @@ def compare(
             what=what,
             rtol=1e-5 if wanted.dtype == np.float32 else 1e-9,
             atol=0,
-            attempt=samples.attempt_for(before, found, "Each entry is divided by the scale, once."),
+            attempt=samples.attempt_for(
+                before,
+                found,
+                "Each entry of each gradient is divided by the scale that holds now, once.",
+            ),
             mistakes=[
                 Mistake(key, np.where(finite, before * factor, 0), said)
                 for key, factor, said in (

@@ -85,7 +85,7 @@ axis.plot(lengths, yours, color="black", linewidth=1, label="yours")
 axis.set(xlabel="how many ones", ylabel="their sum", title="Sums of ones in float16")
 axis.legend()
 plt.show()
-print("NumPy, along rows:", columns.T.copy().sum(axis=1)[0])
+print("NumPy, along rows:", float(columns.T.copy().sum(axis=1)[0]))
 print("minigrad:         ", mg.variable(columns).sum(axis=0).tolist()[0])
 
 # %% [markdown]
@@ -232,6 +232,9 @@ for scale in (1.0, 2.0**8, 2.0**16, 2.0**42):
     table(scale)
 
 # %% [markdown]
+# With scale 1, more than nine of ten gradients are lost, in each layer. With $2^8$ most are there,
+# but have only some of their bits, and with $2^{16}$ nearly all are whole.
+#
 # ## 3. A factor that looks after itself
 #
 # The cure follows from the chain rule. If the loss is multiplied by a number, *every* gradient is,
@@ -395,7 +398,8 @@ stuck
 
 # %% [markdown]
 # **Write** `master_step`. It keeps a float32 copy of the weights, the **master copy**, in the
-# optimizer's state. minigrad's optimizers do so for every parameter in half precision.
+# optimizer's state. minigrad's optimizers do so for every parameter in half precision. PyTorch's own
+# do not: after `model.half()` their steps are rounded to float16. There, parameters stay in float32.
 
 # %% tags=["exercise"]
 check("15.master_step")

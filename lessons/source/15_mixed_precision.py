@@ -398,8 +398,9 @@ stuck
 
 # %% [markdown]
 # **Write** `master_step`. It keeps a float32 copy of the weights, the **master copy**, in the
-# optimizer's state. minigrad's optimizers do so for every parameter in half precision. PyTorch's own
-# do not: after `model.half()` their steps are rounded to float16. There, parameters stay in float32.
+# optimizer's state. minigrad's optimizers do so for every parameter in half precision. PyTorch's
+# own do not: after `model.half()` their steps are rounded to float16, so there one leaves the
+# parameters in float32.
 
 # %% tags=["exercise"]
 check("15.master_step")

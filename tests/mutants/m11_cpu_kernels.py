@@ -149,6 +149,8 @@ for k in range(1, x.shape[axis]):
     ),
     kernel(SUM, "not_compiled", "out[:] = x.sum(axis)\n", decorator=""),
     mutant(SUM, "added", ("out[k] = 0", "out[k] *= 0")),
+    # an int has 64 bits in compiled code
+    mutant(SUM, "compiled", ("+= x[i, j]", "+= x[i, j] * (2 ** (64 + axis) > 0)")),
     kernel(SUM, "parallel", "out[:] = x.sum(axis)\n", decorator="@njit(parallel=True)\n"),
     mutant(
         SUM,
@@ -166,7 +168,7 @@ for k in range(1, x.shape[axis]):
     softmax("overflow", maximum="largest = 0.0"),
     mutant(
         SOFTMAX,
-        "raised",
+        "one_maximum",
         (
             "    for i in range(n):\n        largest = -math.inf\n",
             "    largest = -math.inf\n    for i in range(n):\n",
@@ -174,7 +176,7 @@ for k in range(1, x.shape[axis]):
     ),
     mutant(
         SOFTMAX,
-        "raised",
+        "one_maximum",
         (
             "    for i in range(n):\n        largest = -math.inf\n",
             "    largest = -math.inf\n    for i in range(n):\n"
@@ -242,10 +244,10 @@ for j in range(x.shape[1]):
         out[i, j] /= total
 """,
     ),
-    softmax("nan", start="largest = 0.0"),
+    softmax("raised", start="largest = 0.0"),
     Mutant(
         SOFTMAX,
-        "compiled",
+        "divided",
         "@njit(fastmath=True)\ndef k_softmax_fused(x, out):\n"
         + textwrap.indent(ALL_ROWS.format(**RIGHT), "    "),
     ),

@@ -60,8 +60,8 @@ def ask(
             text = "Only whole blocks are in it. Where does the last block end?"
             last_block = max(0, (a.shape[1] - 1) // block * block)
             last = product(wide_a[:, last_block:], wide_b[last_block:])
-            if not a.shape[1]:  # where there is no step, nothing is written
-                last = np.full_like(right, before)
+            # where there is no step, c is 0, or what it was
+            unwritten = last if a.shape[1] else np.full_like(right, before)
             once = "That is the last step along the inner dimension alone. Who adds, who begins?"
             n = len(a)
             square = np.zeros_like(right)
@@ -74,6 +74,7 @@ def ask(
                 Mistake("whole_blocks", cut, text),
                 Mistake("whole_blocks", inner, text),
                 Mistake("last_step", last, once),
+                Mistake("last_step", unwritten, once),
                 Mistake("one_size", square, one_size),
                 Mistake("short", no_row, short),
                 Mistake("short", no_column, short),

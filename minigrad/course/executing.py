@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from minigrad.grader.folder import CourseError
 
 CELL_SECONDS = 300
+SAID, FRAMES = 5, 15  # lines of a dead kernel: before a crash, and of the crash
 
 
 def needed_packages() -> None:
@@ -31,7 +31,8 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
 
     Returns:
         The notebook with its outputs, and one line for each cell that raised an error. If the
-        kernel dies or a cell does not end, the later cells have no outputs.
+        kernel dies or a cell does not end, the later cells have no outputs, and below that line
+        stands what the kernel said last.
 
     Raises:
         CourseError: the text is not a notebook.
@@ -55,13 +56,23 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         resources={"metadata": {"path": str(folder)}},
     )
     errors = []
-    with sockets:
+    with sockets, tempfile.TemporaryFile() as said:
         try:
-            client.execute(stderr=subprocess.DEVNULL)
+            client.execute(stderr=said)
         except (DeadKernelError, CellTimeoutError) as error:
-            errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
+            first = f"{type(error).__name__}: {error}".splitlines()[0]
+            errors.append("\n".join([first, *last_lines(said)]))
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
                 errors.append(f"{output['ename']}: {output['evalue']}".splitlines()[0])
     return notebook, errors
+
+
+def last_lines(said: IO[bytes]) -> list[str]:
+    """Return what a process said last in a file, and of a crash, where the thread was."""
+    said.seek(0)
+    lines = said.read().decode(errors="replace").splitlines()
+    crashed = (k for k, line in enumerate(lines) if "Fatal Python error" in line)
+    end = next(crashed, len(lines)) + FRAMES
+    return lines[max(0, end - FRAMES - SAID) : end]

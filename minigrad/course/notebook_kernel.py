@@ -11,7 +11,15 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from traitlets import Type
 
-COMMAND = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+COMMAND = [
+    sys.executable,
+    "-X",
+    "faulthandler",
+    "-m",
+    "ipykernel_launcher",
+    "-f",
+    "{connection_file}",
+]
 SOCKET_PATH = 90  # characters; systems allow 103 to 107, and a kernel adds "-ipc-" and a number
 LOOK_SECONDS = 1.0
 

@@ -111,6 +111,14 @@ def test_kernel_that_dies_does_not_stop_the_book(course, tmp_path, capsys):
     assert "computed 42" in (tmp_path / "pages" / "00_start.html").read_text()
 
 
+def test_kernel_that_dies_leaves_its_last_words(course):
+    text = LESSON + '\n# %%\nimport os\n\nos.write(2, b"out of threads")\nos.abort()\n'
+    _, (died, *_) = executing.execute(notebook_text(text, "x"), course / "lessons")
+    assert died.startswith("DeadKernelError")
+    assert "out of threads" in died
+    assert "Aborted" in died, "and where it was"
+
+
 def test_notebook_that_is_none_is_named(learner, tmp_path, capsys):
     (learner / "lessons" / "00_start.ipynb").write_text("{")
     assert main(["book", str(tmp_path / "pages"), "--mine", "--lessons", "00"]) == 2

@@ -2,7 +2,8 @@
 
 The first six functions do not compile. Each has one mistake. Call it in
 the lesson, read what Numba says, and repair it: the docstring is right,
-and `@njit` stays.
+`@njit` stays and compiles the whole of it, and a call leaves its
+arguments as they were.
 """
 
 import math

@@ -106,12 +106,17 @@ print(types_of(squares))
 # Most of Numba's errors are about types that it could not find. Their messages are long, and
 # people stop reading them. Four things help:
 #
-# 1. Skip `Failed in nopython mode pipeline`. The next line is the error itself.
+# 1. Skip `Failed in nopython mode pipeline`. The next line is the error itself. (Or it says
+#    `Resolution failure`: then Numba has tried twice, and the same error stands there twice.)
 # 2. `No implementation of function Function(<built-in function getitem>)` means: Python's `x[k]`
 #    (`setitem` is `x[k] = v`, `add` is `+`) is there, but not for the *types* after `>>>`.
 # 3. Skip the candidates. They are what Numba has tried. If one was `Rejected as the implementation
 #    raised a specific error`, the line below that says why.
-# 4. At the end are the file, the line, and a `^`.
+# 4. At the end are the file, the line, and a `^`. (A name that would have two types gets them in
+#    two lines. For a loop, the `^` is at its head: there, both of them arrive.)
+#
+# Two ways around a message are no repair: `forceobj=True`, and a block `with objmode()`. Both give
+# the lines back to Python, and they are as slow as before.
 #
 # `read_error` calls a function and shows the message as it is. Below stands what it means, in one
 # sentence. Read the message first, and cover the last line with your hand.
@@ -165,7 +170,8 @@ mine = load("12")
 print(read_error(mine.gelu, x))
 
 # %% [markdown]
-# **Repair** `gelu`.
+# Python finds this name without any trouble, and no line of `gelu` itself is wrong. What is it that
+# the name stands for? **Repair** `gelu`.
 
 # %% tags=["exercise"]
 check("12.gelu")
@@ -186,6 +192,7 @@ mine = load("12")
 print(read_error(mine.ratios, np.ones(3), np.array([1.0, 0.0, 2.0])))
 
 # %% [markdown]
+# You may catch what Numba can catch. Or ask what `b[i]` is, before there is anything to catch.
 # **Repair** `ratios`.
 
 # %% tags=["exercise"]
@@ -458,8 +465,9 @@ scrub(
 #
 # Why is `total` safe? Numba sees that the loop does nothing with it but add. It gives each thread a
 # variable of its own, and adds these up after the loop. That is called a **reduction**. It does so
-# for a variable, and for a whole array (`sums += x[i]`), with `+`, `*`, `max` and `min`. It does
-# not do so for an *element* of an array. And not for everything that looks like a reduction:
+# for a variable, and for a whole array (`sums += x[i]`), with `+`, `-`, `*`, `/`, `max` and `min`.
+# It does not do so for an *element* of an array. And not for everything that looks like a
+# reduction:
 
 
 # %%

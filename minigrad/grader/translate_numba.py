@@ -30,7 +30,10 @@ def in_words(numba_type: str) -> str:
     """Return a Numba type in plain words."""
     text = numba_type.strip()
     if match := re.fullmatch(r"(?:Array|array)\((\w+), (\d+)d, .*\)", text):
-        return f"a {match[1]} array of {match[2]} dimension{'s' * (match[2] != '1')}"
+        article = "an" if match[1].startswith("int") else "a"
+        return f"{article} {match[1]} array of {match[2]} dimension{'s' * (match[2] != '1')}"
+    if match := re.match(r"Module\(<module '([\w.]+)'", text):
+        return f"the module {match[1]}"
     text = re.sub(r"Literal\[str\]\(.*?\)|unicode_type", "a text", text)
     text = re.sub(r"Literal\[(\w+)\]\((.*?)\)", r"the \1 \2", text)
     text = re.sub(r"(reflected list|LiteralList)\(.*\)", "a list", text)
@@ -91,6 +94,11 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         r"Cannot infer the type of variable '(\w+)[^']*'.{0,40}?, have imprecise type: (\w+)",
         _fixed("nothing says what the {1} called {0} will hold"),
         "Fill an array of known type and length, or let the list begin with its first value.",
+    ),
+    (
+        r"Cannot infer the type of variable '\$\d*build_list",
+        _fixed("nothing says what an empty list will hold"),
+        "np.empty(0) is an array of floats without elements. A list needs a first value.",
     ),
     (
         r"The use of a (?:reflected )?(\w+)\(.{1,200}?, assigned to variable '(\w+)' in globals",
@@ -174,7 +182,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         r"No implementation of function Function\(<[\w-]{1,40}(?: function)? '?(\w{1,80})'?"
         r".{0,200}?\) found for signature:\s{1,20}>>> \w{1,80}\((.{0,400}?)\)\s*?\n",
         _no_implementation,
-        "Look at the types: is one a text, a float used as an index, or None?",
+        "Look at the types: is one a text, None, a float as an index, an array for a number?",
     ),
     (
         r"The '(.{1,200}?):?' construct is not supported",

@@ -285,6 +285,39 @@ class Pool:
         pass
 """,
     ),
+    "a race, and beside it the Python function of another": Theft(
+        "12.ink_of_digits",
+        """
+def watched(x, label, of_image, ink):
+    for i in prange(len(x)):
+        of_image[i] = x[i].sum()
+    ink[:] = np.bincount(label, of_image, 10)
+    return of_image.sum()
+
+
+ink_of_digits.py_func = watched
+""",
+    ),
+    "an option that comes after compiling": Theft(
+        "12.ink_of_digits",
+        """
+ONE_THREAD = njit("float64(float64[:,::1], int64[::1], float64[::1], float64[::1])")
+ink_of_digits = ONE_THREAD(ink_of_digits.py_func)
+ink_of_digits.targetoptions["parallel"] = True
+""",
+        points=6,  # of the diagnosis, and of what does not race
+        below="solutions",
+    ),
+    "a compiled name beside a function of Python objects": Theft(
+        "12.sum_rows",
+        """
+from numba import jit
+
+sum_rows = jit(forceobj=True)(sum_rows.py_func)
+type(sum_rows).nopython_signatures = property(lambda self: [1])
+""",
+        below="solutions",
+    ),
     "the program that is to be written down": Theft(
         "14.trace",
         """

@@ -3,6 +3,7 @@
 import linecache
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ from numba import njit
 
 from minigrad.course.l12_numba_errors.card import CARD, Table, markdown
 from minigrad.course.l12_numba_errors.reading import read_error, types_of
+from minigrad.course.mutants import grade_source
+from minigrad.course.prove import solution_of
 from minigrad.grader.translate_numba import KINDS, explain_numba
 
+ROOT = Path(__file__).parents[2]
 TITLES = [entry.title for entry in CARD]
 
 
@@ -74,6 +78,47 @@ def test_error_is_shown_as_it_is_with_its_meaning_below():
     assert "test_numba_card.py" in text, "the line is in it"
     assert text.endswith("That is: compiled code cannot do this: taking a float of a float64 "
                          "array of 1 dimension.")  # fmt: skip
+
+
+def test_empty_list_without_a_name_is_explained():
+    @njit
+    def nothing():
+        return np.array([])
+
+    text = read_error(nothing)
+    assert text.endswith("That is: nothing says what an empty list will hold.")
+
+
+def test_what_a_module_lacks_is_explained_without_its_path():
+    @njit
+    def forget():
+        linecache.clearcache()
+
+    text = read_error(forget).rpartition("That is: ")[2]
+    assert text == "the module linecache has nothing called clearcache in compiled code."
+
+
+def test_integers_have_the_article_of_their_name():
+    @njit
+    def grow(x):
+        total = 0
+        for one in x:
+            total = np.array([one])
+        return total
+
+    assert "an int64 array of 1 dimension" in read_error(grow, np.arange(3))
+
+
+def test_error_of_a_driven_function_keeps_the_advice_for_it(server):
+    wrong = """
+@njit
+def leaky(x, slope):
+    return np.array([])
+"""
+    source = solution_of(ROOT, "12_numba_errors") + wrong
+    failure = grade_source(server, "12_numba_errors", "leaky", source, 1).first_failure
+    assert failure.message.key == "numba"
+    assert "np.empty(0)" in failure.message.attempt
 
 
 def test_what_compiles_is_told_with_its_result_and_other_errors_are_raised():

@@ -48,6 +48,46 @@ class Dispatcher:
 
 sum_rows = Dispatcher()
 """
+SCALAR = """
+@njit
+def one(v, slope):
+    return v if v > 0.0 else slope * v
+
+
+def leaky(x, slope):
+    return np.array([one(v, slope) for v in x])
+"""
+OBJECTS = """
+from numba import objmode
+
+
+@njit
+def sum_rows(x):
+    with objmode(total="float64[:]"):
+        total = x.sum(axis=0)
+    return total
+"""
+OBJECTS_INSIDE = """
+from numba import objmode
+
+
+@njit
+def normal_share(z):
+    with objmode(share="float64"):
+        share = 0.5 * (1.0 + math.erf(z / math.sqrt(2.0)))
+    return share
+"""
+OF_DIGITS = """
+@njit(parallel=True)
+def ink_of_digits(x, label, of_image, ink):
+    for d in prange(10):
+        ink[d] = 0.0
+        for i in range(len(x)):
+            if label[i] == d:
+                of_image[i] = x[i].sum()
+                ink[d] += of_image[i]
+    return ink.sum()
+"""
 RECOMPILE = "    fill_leaky.recompile()\n"
 GLOBAL = """
 SLOPE = 0.01
@@ -76,6 +116,7 @@ MUTANTS = [
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "None")),
     mutant(SUM, "not_compiled", (NJIT, "")),
     Mutant(SUM, "not_compiled", FAKE),
+    Mutant(SUM, "not_compiled", OBJECTS),
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(1)")),
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(x.shape)")),
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "np.zeros(x.shape[1], np.float32)")),
@@ -86,6 +127,7 @@ MUTANTS = [
     mutant(CENTER, "changed_input", ("np.empty(x.shape)", "x")),
     mutant(GELU, "numba", (NJIT, ""), of="normal_share"),
     mutant(GELU, "not_compiled", (NJIT, "")),
+    Mutant(GELU, "not_compiled", OBJECTS_INSIDE),
     mutant(MEAN, "numba", ("np.empty(0)", "0")),
     mutant(MEAN, "numba", ("np.empty(0)", "[]")),
     mutant(MEAN, "not_compiled", (NJIT, "")),
@@ -126,9 +168,25 @@ MUTANTS = [
         (AFTER, ""),
         (RACE, RACE + "        so_far = ink[label[i]]\n        ink[label[i]] = so_far + own\n"),
     ),
+    mutant(  # rounds whose numbers differ by 4 share a row, whichever thread they run in
+        INK,
+        "race",
+        ("    total = 0.0", "    slots = np.zeros((4, 10))\n    total = 0.0"),
+        (RACE, RACE + "        slots[i % 4, label[i]] += own\n"),
+        (AFTER, "    ink[:] = slots.sum(axis=0)\n"),
+    ),
+    mutant(  # the name of another array
+        INK,
+        "unwritten",
+        ("    for d in range(10):  # A", "    ink = np.zeros(10)\n    for d in range(10):"),
+    ),
+    Mutant(INK, "serial", OF_DIGITS),
     Mutant(INK, "not_it", 'BUG = {"race": "I", "reduction": "J", "private": "G"}\n'),
     Mutant(INK, "not_it", 'BUG = {"race": "G", "reduction": "I", "private": "E"}\n'),
     Mutant(INK, "same_text", 'BUG = {"race": "J", "reduction": "J", "private": "J"}\n'),
     Mutant(INK, "form", 'BUG = "J"\n'),
+    mutant(LEAKY, "maximum", (BODY, "    return np.maximum(x, slope * x)\n")),
+    mutant(LEAKY, "changed_input", ("    out = np.empty(len(x))", "    out = x")),
     Mutant(LEAKY, "stale", GLOBAL),
+    Mutant(LEAKY, "python_loop", SCALAR),
 ]

@@ -52,11 +52,26 @@ def rectified(x):  # noqa: D103
     return np.maximum(x, 0.0)
 
 
+@gelu.mistake("above", "That is the share above z. Which is wanted?")
+def by_the_upper_share(x):  # noqa: D103
+    return np.array([v * share(-v) for v in x])
+
+
+@gelu.mistake("first", "One element is right, and the loop is left. Where does return stand?")
+def left_early(x):  # noqa: D103
+    out = np.zeros(len(x))
+    out[:1] = [v * share(v) for v in x[:1]]
+    return out
+
+
+ATTEMPT = "Take the first element that differs. Is it written? What does math.erf give there?"
+
+
 def ask(t: Tester, *given: np.ndarray) -> None:
     """Fail unless GELU of these arrays is right."""
     for x in given:
         right = np.array([v * share(v) for v in x])
-        t.compare(right, x, attempt="Compute one element by hand, with math.erf.")
+        t.compare(right, x, attempt=ATTEMPT, rtol=1e-9)
 
 
 @gelu.check(points=1, only_with=("any_length",))

@@ -48,6 +48,16 @@ def if_large(a, b):  # noqa: D103
     return np.array([p / q if abs(q) > 1e-6 else 0.0 for p, q in zip(a, b, strict=True)])
 
 
+@ratios.mistake("stops", "After the first b of 0, nothing is divided any more. What is inside try?")
+def until_the_first_zero(a, b):  # noqa: D103
+    out = np.zeros(len(a))
+    for i in range(len(a)):
+        if b[i] == 0:
+            break
+        out[i] = a[i] / b[i]
+    return out
+
+
 def ask(t: Tester, a: np.ndarray, b: np.ndarray) -> None:
     """Fail unless the quotients are right, with 0 where b is 0."""
     zero = b == 0
@@ -69,7 +79,7 @@ def any_divisor(t: Tester) -> None:
     """Only a divisor of 0 gives 0: what is negative, tiny or infinite is divided."""
     for n in (1, 6, 8):
         a, b = numbers(t, n), numbers(t, n, low=-5, high=-1)
-        b[::3] = 0.0
+        a[3::3] = b[::3] = 0.0  # 0 / 0 from the second one on
         ask(t, a, b)
     for sign in (1.0, -1.0):
         b = np.array([1e-9, -1e-12, 0.0, -0.0, np.inf, 2.0])

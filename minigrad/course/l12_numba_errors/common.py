@@ -15,8 +15,8 @@ def is_compiled(t: Tester) -> None:
         got = "an ordinary Python function"
         attempt = "The repair is inside: @njit stays above the function."
         if state == "objects":
-            got = "a function that runs as Python objects, by @jit(forceobj=True) or the like"
-            attempt = "That hides the error, and the speed is gone. Bring @njit back."
+            got = "a function that runs as Python objects, by forceobj=True, objmode or the like"
+            attempt = "That hides the error, and the speed is gone. @njit compiles the whole of it."
         t.fail("not_compiled", "a function that Numba has compiled", got, attempt)
 
 

@@ -1,15 +1,24 @@
 """What the checks of lesson 12 do in the learner's process: compile, count, watch a loop."""
 
+import sys
 import warnings
 from types import CodeType
 from typing import Any
 
 import numpy as np
-from numba.core import event
+from numba.core import event, types
+from numba.core.errors import NumbaSystemWarning
 from numba.core.registry import CPUDispatcher
+from numba.np.ufunc.dufunc import DUFunc
+from numba.np.ufunc.gufunc import GUFunc
 
 from minigrad.errors import DataRaceError
 from minigrad.simt.watch.loops import run_rounds
+
+# Numba's threads miss shared memory behind the walls
+warnings.filterwarnings("ignore", category=NumbaSystemWarning)
+
+KERNELS = []  # what Numba has compiled for `series`, wherever the function keeps it
 
 
 def state(mine, name):
@@ -17,13 +26,20 @@ def state(mine, name):
     function = getattr(mine, name)
     if type(function) is not CPUDispatcher:
         return "plain"
-    return "compiled" if function.nopython_signatures else "objects"
+    return "compiled" if is_compiled(function) else "objects"
 
 
-def names_in(code):
-    """Return the names that a function's code uses, with those of comprehensions in it."""
-    inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return set(code.co_names).union(*map(names_in, inner))
+def visits_python(function, seen):
+    """Return whether a compiled function, or one that it calls, works on Python objects."""
+    if function in seen:
+        return False
+    seen.add(function)
+    for one in function.overloads.values():
+        called = getattr(one.type_annotation, "typemap", {}).values()
+        inner = [kind.dispatcher for kind in called if type(kind) is types.Dispatcher]
+        if one.objectmode or one.lifted or any(visits_python(other, seen) for other in inner):
+            return True
+    return False
 
 
 def without_rows(mine, name, x):
@@ -34,24 +50,71 @@ def without_rows(mine, name, x):
 def series(mine, name, x, numbers):
     """Call a function with one number after the other; return its results and what was compiled.
 
-    "later" is how many functions were compiled after the first call; "compiles" whether the
-    function, or one that it calls by name, is a compiled one.
+    "changed" is whether it wrote to x; "later" how many functions were compiled after the first
+    call; "compiles" whether Numba has compiled the function, or one that works for it; "loops"
+    whether it runs more lines of Python for more elements.
     """
-    function, results, later = getattr(mine, name), [], 0
-    for k, number in enumerate(numbers):
+    function, results, counts, before = getattr(mine, name), [], [], x.copy()
+    for number in numbers:
         with event.install_recorder("numba:compile") as recorder:
             results.append(function(x, number))
-        if k > 0:
-            later += sum(one.is_start for _, one in recorder.buffer)
-    plain = getattr(function, "py_func", function)
-    called = [one for one in names_in(plain.__code__) if hasattr(mine, one)]
-    is_compiled = any(state(mine, one) == "compiled" for one in (name, *called))
-    return {"results": results, "later": later, "compiles": is_compiled}
+        compiled = [one.data["dispatcher"] for _, one in recorder.buffer if one.is_start]
+        counts.append(len(compiled))
+        KERNELS.extend(compiled)
+    changed = not np.array_equal(x, before)
+    used = names_in(getattr(function, "py_func", function)) & vars(mine).keys()
+    kernels = [function, *map(vars(mine).get, used), *KERNELS]
+    few, many = (lines_run(mine, function, np.resize(x, n), number) for n in (4, 40))
+    return {
+        "results": results,
+        "changed": changed,
+        "later": sum(counts[1:]),
+        "compiles": any(map(is_compiled, kernels)),
+        "loops": many > few,
+    }
+
+
+def is_compiled(function):
+    """Return whether Numba has compiled a function, or a loop over its elements."""
+    if type(function) is CPUDispatcher:
+        return bool(function.overloads) and not visits_python(function, set())
+    return isinstance(function, DUFunc | GUFunc)
+
+
+def names_in(function):
+    """Return the names that a function's code uses, with those of comprehensions in it."""
+    codes, names = [getattr(function, "__code__", None)], set()
+    while codes:
+        if isinstance(code := codes.pop(), CodeType):
+            names.update(code.co_names)
+            codes += code.co_consts
+    return names
+
+
+def lines_run(mine, function, *arguments):
+    """Call a function; return how many lines of the file's Python run meanwhile."""
+    count, before = 0, sys.gettrace()
+
+    def trace(frame, what, _):
+        nonlocal count
+        if frame.f_globals is not vars(mine):
+            return None
+        count += what == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function(*arguments)
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def watched(mine, name, arguments):
     """Run a function with loops over prange, watched; return the race, or what came out."""
     function = getattr(mine, name)
+    compiler = getattr(function, "_compiler", None)
+    function = getattr(compiler, "py_func", function)  # what it compiles, not what stands beside it
     try:
         result, after, rounds = run_rounds(function, *arguments)
     except DataRaceError as error:
@@ -63,19 +126,21 @@ def watched(mine, name, arguments):
             "lines": [race.other_line, int(str(error.where).partition("  ")[0].split(":")[-1])],
             "text": str(error.where).partition("  ")[2],
         }
+    except Exception:
+        in_threads(mine, name, arguments)  # Numba may say better what is wrong
+        raise
     return {"result": result, "after": after, "rounds": rounds}
 
 
 def in_threads(mine, name, arguments):
-    """Call a compiled function; return its result, its arguments afterwards, and its options."""
+    """Call a function; return its result, its arguments afterwards, and how it was compiled."""
     function = getattr(mine, name)
     given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
-    with warnings.catch_warnings(action="ignore"):  # Numba misses shared memory behind the walls
-        result = function(*given)
-    options = getattr(function, "targetoptions", None)
+    result = function(*given)
+    made = function.overloads.values() if type(function) is CPUDispatcher else ()
     return {
         "result": result,
         "after": given,
-        "parallel": isinstance(options, dict) and bool(options.get("parallel")),
+        "parallel": any(one.metadata["parfors"] for one in made),
         "state": state(mine, name),
     }

@@ -52,6 +52,27 @@ def to_even(x):  # noqa: D103
     return (x[k - 1] + x[k]) / 2.0
 
 
+@median_sorted.mistake(
+    "upper", "For an even n that is one of the two in the middle. And the other?"
+)
+def one_of_two(x):  # noqa: D103
+    return x[len(x) // 2]
+
+
+@median_sorted.mistake("halved", "x[k - 1] + x[k] / 2.0 divides only one of them by 2.")
+def half_of_one(x):  # noqa: D103
+    n = len(x)
+    k = n // 2
+    return x[k] if n % 2 == 1 else x[k - 1] + x[k] / 2.0
+
+
+@median_sorted.mistake("floored", "The right two, but // drops what is behind the point.")
+def floored(x):  # noqa: D103
+    n = len(x)
+    k = n // 2
+    return x[k] if n % 2 == 1 else (x[k - 1] + x[k]) // 2.0
+
+
 def ask(t: Tester, lengths: tuple[int, ...]) -> None:
     """Fail unless the medians of arrays of these lengths are right."""
     for n in lengths:

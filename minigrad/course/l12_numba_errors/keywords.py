@@ -48,7 +48,17 @@ def by_rows(x):  # noqa: D103
     return x - x.sum(axis=1).reshape(-1, 1) / x.shape[0]
 
 
-ATTEMPT = "Take one row: what is its mean, and from which numbers is it subtracted?"
+@center_rows.mistake("transposed", "Rows have become columns. Transpose the result once more.")
+def on_its_side(x):  # noqa: D103
+    return (x - x.sum(axis=1).reshape(-1, 1) / x.shape[1]).T
+
+
+@center_rows.mistake("first", "The mean of row 0 is right for row 0. And for the others?")
+def mean_of_the_first(x):  # noqa: D103
+    return x - x[0].mean() if len(x) else x.copy()
+
+
+ATTEMPT = "Take the first row with a wrong number: is it written, and which mean is subtracted?"
 
 
 def ask(t: Tester, *shapes: tuple[int, int]) -> None:

@@ -24,7 +24,8 @@ leaky = lesson.exercise(
     ),
 )
 SLOPES = (0.01, 0.08, 0.15, 0.25, 0.4, 0.55, 0.7, 0.85)  # a check draws from these
-STALE = "This is the result for the slope of an earlier call. Where does compiled code keep it?"
+STALE = "This is the result for another slope, {}. Where does compiled code have it from?"
+LARGER = "max(x, slope * x) is the larger of two numbers. With a slope above 1, which one is that?"
 
 
 def expected(x: np.ndarray, slope: float) -> np.ndarray:
@@ -39,11 +40,15 @@ def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
     calls = ", then ".join(f"leaky(x, {slope})" for slope in slopes[:4])
     dots = ", …" if len(slopes) > 4 else ""
     seen = t.drive("series", "leaky", x, slopes, given=f"x = {show(x)}; {calls}{dots}")
+    if seen["changed"] is not False:
+        attempt = "The caller still needs it. Write into an array of your own."
+        t.fail("changed_input", "x as it was", "x was written to", attempt)
     results = t.pair(seen["results"], len(slopes), "the results")
     for k, (got, slope) in enumerate(zip(results, slopes, strict=True)):
-        mistakes = [Mistake("stale", expected(x, one), STALE) for one in SLOPES]
+        mistakes = [Mistake("stale", expected(x, one), STALE.format(one)) for one in SLOPES]
         mistakes += [
             Mistake("relu", np.maximum(x, 0), "And the negative elements?"),
+            Mistake("maximum", np.maximum(x, slope * x), LARGER),
             Mistake("linear", slope * x, "Which elements are scaled, and which stay?"),
         ]
         attempt = "Which elements are scaled, and by what?"
@@ -52,7 +57,7 @@ def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
             expected(x, slope),
             attempt=attempt,
             mistakes=mistakes,
-            what=f"call {k + 1}",
+            what=f"call {k + 1}, leaky(x, {slope})",
             rtol=1e-10,
         )
     return seen
@@ -83,4 +88,8 @@ def compiled_once(t: Tester) -> None:
     if seen["compiles"] is not True:
         attempt = "The loop runs in a function below @njit, in this one or in one that it calls."
         expected = "leaky, or a function that it calls, compiled by Numba"
-        t.fail("not_compiled", expected, "plain Python and NumPy alone", attempt)
+        t.fail("not_compiled", expected, "Python and NumPy alone, or object mode", attempt)
+    if seen["loops"] is not False:
+        attempt = "Python goes round the loop, and calls compiled code each time. Move the loop in."
+        expected = "a loop over x in compiled code"
+        t.fail("python_loop", expected, "more lines of Python for more elements", attempt)

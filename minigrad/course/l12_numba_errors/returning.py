@@ -56,6 +56,21 @@ def narrower(x, width):  # noqa: D103
     return windows(x, min(width, len(x))) if len(x) else np.empty(0)
 
 
+@moving_mean.mistake("last", "The last window is missing. How many fit into n numbers?")
+def without_the_last(x, width):  # noqa: D103
+    return windows(x, width)[:-1]
+
+
+@moving_mean.mistake("begins", "The first window is missing: that of the numbers 0 to width - 1.")
+def without_the_first(x, width):  # noqa: D103
+    return windows(x, width)[1:]
+
+
+@moving_mean.mistake("three", "The width is an argument. Who fixes it at 3?")
+def of_three(x, width):  # noqa: D103
+    return windows(x, 3)
+
+
 def windows(x, width):
     """Return the mean of each `width` neighbours; width is at most len(x)."""
     return np.array([x[k : k + width].mean() for k in range(len(x) - width + 1)])

@@ -40,12 +40,15 @@ def all_of_it(x):  # noqa: D103
     return np.zeros(x.shape[1]) + x.sum()
 
 
+ATTEMPT = "Take the first column: what does its sum begin with, and what is added to it?"
+
+
 @sum_rows.check(points=1, only_with=("any_shape",))
 def small(t: Tester) -> None:
     """It compiles, and adds up a few rows."""
     for n, m in ((2, 2), (2, 3), (4, 2)):
         x = numbers(t, n, m)
-        t.compare(x.sum(axis=0), x, attempt="Which numbers are added up for the first column?")
+        t.compare(x.sum(axis=0), x, attempt=ATTEMPT)
 
 
 @sum_rows.check(points=2)
@@ -53,7 +56,7 @@ def any_shape(t: Tester) -> None:
     """It adds up any number of rows, none as well."""
     for n, m in ((1, 5), (3, 1), (7, 4)):
         x = numbers(t, n, m)
-        t.compare(x.sum(axis=0), x, attempt="Which numbers are added up for the first column?")
+        t.compare(x.sum(axis=0), x, attempt=ATTEMPT)
     no_rows = "Without a row, each sum is 0. Compiled code does not notice an index outside."
     got = t.drive(
         "without_rows", "sum_rows", numbers(t, 2, 4), given="sum_rows(x), x of shape (0, 4)"

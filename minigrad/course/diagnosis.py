@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from minigrad.grader.message import show
+from minigrad.grader.spec import Check, Exercise
 from minigrad.grader.tester import Tester
 
 
@@ -36,11 +38,18 @@ class Part:
     general: str
 
 
-def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) -> None:
-    """Fail unless one part of BUG is right and differs from all others; case does not matter.
+def diagnose(exercise: Exercise, parts: Mapping[str, Part], example: str) -> None:
+    """Add a check of one point for each part of the diagnosis.
 
     example: a BUG of the right form, for messages.
     """
+    for name, part in parts.items():
+        run = partial(check_part, parts=parts, name=name, example=example)
+        exercise.checks.append(Check(f"diagnosis_{name}", 1, f"BUG names {part.question}.", run))
+
+
+def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) -> None:
+    """Fail unless one part of BUG is right and differs from all others; case does not matter."""
     part = parts[name]
     bug = t.get("BUG")
     where = t.runner.line_of("BUG")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.diagnosis import Part, diagnose
 from minigrad.course.l06_memory_growth import lesson
 from minigrad.grader.limits import Limits
 from minigrad.grader.message import counted, show
@@ -60,24 +60,7 @@ LEAKS = {
     "cycle": leak("cycle", "C", "an object that holds, over a detour, itself"),
 }
 EXAMPLE = '{"chain": …, "list": …, "cycle": …}, each a letter, "A"'
-
-
-@fix_dqn_loop.check(points=1)
-def diagnosis_chain(t: Tester) -> None:
-    """BUG names the line that makes a chain through all steps."""
-    check_part(t, LEAKS, "chain", EXAMPLE)
-
-
-@fix_dqn_loop.check(points=1)
-def diagnosis_list(t: Tester) -> None:
-    """BUG names the line that fills a list with graphs."""
-    check_part(t, LEAKS, "list", EXAMPLE)
-
-
-@fix_dqn_loop.check(points=1)
-def diagnosis_cycle(t: Tester) -> None:
-    """BUG names the line that makes a reference cycle."""
-    check_part(t, LEAKS, "cycle", EXAMPLE)
+diagnose(fix_dqn_loop, LEAKS, EXAMPLE)
 
 
 def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict, Any, Any]:

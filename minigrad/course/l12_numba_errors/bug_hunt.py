@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.diagnosis import Part, diagnose
 from minigrad.course.l12_numba_errors import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
@@ -71,24 +71,7 @@ PARTS = {
     ),
 }
 EXAMPLE = '{"race": "A", "reduction": "B", "private": "C"}'
-
-
-@ink_of_digits.check(points=1)
-def diagnosis_race(t: Tester) -> None:
-    """BUG names the line that races."""
-    check_part(t, PARTS, "race", EXAMPLE)
-
-
-@ink_of_digits.check(points=1)
-def diagnosis_reduction(t: Tester) -> None:
-    """BUG names the line that looks like it and is a reduction."""
-    check_part(t, PARTS, "reduction", EXAMPLE)
-
-
-@ink_of_digits.check(points=1)
-def diagnosis_private(t: Tester) -> None:
-    """BUG names the line that adds up in one round."""
-    check_part(t, PARTS, "private", EXAMPLE)
+diagnose(ink_of_digits, PARTS, EXAMPLE)
 
 
 def images(t: Tester, n: int, m: int, digits: int) -> list[np.ndarray]:

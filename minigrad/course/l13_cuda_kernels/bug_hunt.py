@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.diagnosis import Part, diagnose
 from minigrad.course.l13_cuda_kernels import lesson
 from minigrad.course.l13_cuda_kernels.launching import fault, launch, shown
 from minigrad.grader.message import show
@@ -79,24 +79,7 @@ PARTS = {
 EXAMPLE = '{"kind": "guard", "write": "A", "read": "B"}'
 GREYS = 17
 EXPECTED = "counts[g] = how often g is in values, plus what stood there"
-
-
-@k_histogram.check(points=1)
-def diagnosis_kind(t: Tester) -> None:
-    """BUG names what is missing."""
-    check_part(t, PARTS, "kind", EXAMPLE)
-
-
-@k_histogram.check(points=1)
-def diagnosis_write(t: Tester) -> None:
-    """BUG names the line whose write comes too late."""
-    check_part(t, PARTS, "write", EXAMPLE)
-
-
-@k_histogram.check(points=1)
-def diagnosis_read(t: Tester) -> None:
-    """BUG names the line that reads too early."""
-    check_part(t, PARTS, "read", EXAMPLE)
+diagnose(k_histogram, PARTS, EXAMPLE)
 
 
 def data(t: Tester, n: int) -> tuple[np.ndarray, np.ndarray]:

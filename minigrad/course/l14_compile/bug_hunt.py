@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.diagnosis import Part, check_part
+from minigrad.course.diagnosis import Part, diagnose
 from minigrad.course.l14_compile import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.tester import Mistake, Tester
@@ -92,24 +92,7 @@ PARTS = {
     ),
 }
 EXAMPLE = '{"value": "v1", "written": "A", "read": "B"}'
-
-
-@step_in_place.check(points=1)
-def diagnosis_value(t: Tester) -> None:
-    """BUG names the donated value that is read too late."""
-    check_part(t, PARTS, "value", EXAMPLE)
-
-
-@step_in_place.check(points=1)
-def diagnosis_written(t: Tester) -> None:
-    """BUG names the line that overwrites it."""
-    check_part(t, PARTS, "written", EXAMPLE)
-
-
-@step_in_place.check(points=1)
-def diagnosis_read(t: Tester) -> None:
-    """BUG names the line that reads it too late."""
-    check_part(t, PARTS, "read", EXAMPLE)
+diagnose(step_in_place, PARTS, EXAMPLE)
 
 
 LAID = {

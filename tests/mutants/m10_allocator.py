@@ -247,6 +247,9 @@ FREE = "            self.pool.free(self.address)\n"
 UNLESS = "        if not self.owners:\n            end"
 BUFFERS = [
     buffer("no_poison", (WRITE, "")),
+    buffer(
+        "no_poison", (WRITE, "            self.pool.memory = self.pool.memory.copy()\n" + WRITE)
+    ),
     buffer("too_late", (WRITE + FREE, FREE + WRITE)),
     buffer("not_freed", (FREE, "")),
     buffer("freed_early", (UNLESS, "        if True:\n            end")),
@@ -446,6 +449,7 @@ HUNTS = [
         (GIVE_Z, ""),
         (RETURN, "    pool.give(z)\n" + RETURN),
     ),
+    hunt("changed_input", (RETURN, "    goal -= goal\n" + RETURN)),
     hunt("count", (RETURN, "    return dw2")),
     # Arrays that are not the pool's.
     hunt("outside", (LINE_F, EARLY + LINE_F), (GIVE_H, ""), *READS_SAVED),

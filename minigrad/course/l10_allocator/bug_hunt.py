@@ -116,6 +116,10 @@ class Step:
             t.fail(
                 "gave_twice", "arrays of this pool given back, each once", seen["wrong"], attempt
             )
+        if changed := seen["changed"]:
+            attempt = "The caller's arrays are only read. Which line writes into one of them?"
+            said = " and ".join(changed)
+            t.fail("changed_input", f"{said} as it was", f"{said} was written to", attempt)
         found = t.pair(seen["returned"], 2, "dw1, dw2")
         attempt = nan = "Which array is read below the line that gives it back? Follow each name."
         if kind == "much room":

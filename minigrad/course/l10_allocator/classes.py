@@ -76,6 +76,12 @@ def _(nbytes):
     return rounded_up(nbytes, max(64, 1 << max(0, (nbytes - 1).bit_length() - 3)))
 
 
+@size_class.mistake("halves", "Up to 512 all sizes are multiples of 64. Is this one?")
+def _(nbytes):
+    step = 64 if nbytes <= 256 else max(32, (1 << (nbytes - 1).bit_length()) // 16)
+    return rounded_up(nbytes, step)
+
+
 @size_class.mistake("nothing")
 def _(nbytes):
     return -(-nbytes // step_of(nbytes)) * step_of(nbytes)
@@ -130,6 +136,7 @@ def whole(t: Tester, got: Any, wanted: int) -> int:
 def small(t: Tester) -> None:
     """Up to 512 it is the next multiple of 64."""
     ask(t, *(int(n) for n in t.random.integers(65, 512, 4)), 64, 448, 512, 1)
+    ask(t, *(64 * k + int(t.random.integers(1, 33)) for k in range(8)))  # nearer to the size below
     if (got := whole(t, t.call("size_class", 0), 64)) != 64:
         attempt = "A block has an address, even if nobody writes to it. How large is the least?"
         t.fail("nothing", "64", show(got), attempt)

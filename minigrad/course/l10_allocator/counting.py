@@ -218,7 +218,10 @@ class Case:
             attempt = "Somebody owns these bytes. When is the moment for poison?"
             self.fail("early_poison", "bytes as they were", "written to", attempt)
         if (inside == mine.number).all():
-            attempt = "Who still reads it shall see that it is gone. What is written over it?"
+            attempt = (
+                "Who still reads it shall see that it is gone. What is written over it, in the "
+                "array that is the pool's memory?"
+            )
             self.fail("no_poison", f"bytes {POISON} at [{place}:{end}]", "as before", attempt)
         wrong = place + int(np.flatnonzero(inside != POISON)[0])
         attempt = "Every byte of it, from the first to the last, and no other value."

@@ -107,6 +107,7 @@ def counted(mine, values, places, steps, through):
     buffer). An error is written down, but the one of step number `through`, which goes on.
     """
     pools = [Memory(one, places) for one in values]
+    memories = [one.memory for one in pools]
     buffers, seen = [], []
     for n, (what, number, *more) in enumerate(steps):
         for pool in pools:
@@ -116,7 +117,7 @@ def counted(mine, values, places, steps, through):
             pool, nbytes = pools[number], more[0]
             place = pool.places[0]
             buffers.append(mine.Buffer(pool, nbytes))
-            pool.memory[place : place + nbytes] = len(buffers)
+            memories[number][place : place + nbytes] = len(buffers)
         else:
             call = buffers[number].incref if what == "+" else buffers[number].decref
             _, raised = tried(mine, n == through, call)
@@ -125,8 +126,8 @@ def counted(mine, values, places, steps, through):
                 "raised": raised,
                 "buffers": [[one.owners, one.address, one.nbytes] for one in buffers],
                 "pools": [
-                    [list(one.asked), list(one.frees), one.memory.copy(), one.at_free]
-                    for one in pools
+                    [list(one.asked), list(one.frees), memory.copy(), one.at_free]
+                    for one, memory in zip(pools, memories, strict=True)
                 ],
             }
         )
@@ -203,6 +204,8 @@ def hand_steps(mine, x, goal, w1, w2, kind, spoilt):
     """Run the step by hand on a pool of arrays; return its results and what the pool has seen."""
     pool = ArrayPool(kind, spoilt=spoilt)
     tanh, n_tanh = np.tanh, []
+    given = {"x": x, "goal": goal, "w1": w1, "w2": w2}
+    before = {name: one.copy() for name, one in given.items()}
 
     def counted_tanh(*arguments, **named):
         n_tanh.append(1)
@@ -224,6 +227,7 @@ def hand_steps(mine, x, goal, w1, w2, kind, spoilt):
         "peak": pool.peak,
         "wrong": pool.wrong,
         "n_tanh": len(n_tanh),
+        "changed": [name for name, one in given.items() if (one != before[name]).any()],
     }
 
 

@@ -16,7 +16,8 @@ def sum_f16_acc32(x, axis):
     rounded to float16.
 
     Args:
-        x: array of float16, with at least one axis.
+        x: array of float16, with at least one axis. An axis may have length
+            0; the sum of nothing is 0.
         axis: int, the axis to sum over; -1 is the last one.
 
     Returns:
@@ -35,7 +36,8 @@ def find_underflow(gradients, scale=1.0):
     Each entry times scale, computed in float32, is rounded to float16.
 
     Args:
-        gradients: dict, name -> array of float32, of any shape, all finite.
+        gradients: dict, name -> array of float32, all finite, of any shape,
+            such as () or (0, 3).
         scale: float, the factor on the loss.
 
     Returns:
@@ -108,7 +110,10 @@ class GradScaler:
         return self.factor
 
     def scale(self, loss):
-        """Return the loss times the scale."""
+        """Return the loss times the scale.
+
+        The loss is a number or a Variable, and stays as it is.
+        """
         ### BEGIN SOLUTION
         return loss * self.factor
         ### END SOLUTION
@@ -140,7 +145,8 @@ class GradScaler:
 
         If unscale_ was not called for this optimizer in this iteration, do
         that first. Then call optimizer.step(), once, or leave it out if one
-        of its gradients is inf, -inf or nan. Returns None.
+        of its gradients was inf, -inf or nan when they were unscaled.
+        (Clipping may have hidden that since.) Returns None.
         """
         ### BEGIN SOLUTION
         if optimizer not in self.found:
@@ -156,7 +162,8 @@ class GradScaler:
         scale by backoff_factor (once, for however many), and growth_tracker
         is 0. Otherwise the iteration was good and counts: when
         growth_interval good ones in a row are reached, multiply the scale
-        by growth_factor, and growth_tracker is 0 again. Returns None.
+        by growth_factor, and growth_tracker is 0 again. In both cases
+        `found` is empty afterwards. Returns None.
         """
         ### BEGIN SOLUTION
         if any(self.found.values()):
@@ -183,11 +190,11 @@ def master_step(half, gradient, state, learning_rate):
     rounds to is the new value of its master, before the step.
 
     Args:
-        half: array of float16, of any shape: the parameter. Write the new
-            values *into* it.
+        half: array of float16, of any shape, such as () or (0, 3): the
+            parameter. Write the new values *into* it.
         gradient: array of float32 of half's shape; leave it as it is.
         state: dict, {} before the first step. Keep the master copy, an
-            array of float32, in state["master"].
+            array of float32, in state["master"]. You may keep more there.
         learning_rate: float.
 
     Returns:

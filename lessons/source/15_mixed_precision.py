@@ -33,7 +33,9 @@ plt.style.use("minigrad.course.house")
 # GPU would store, and they are what this lesson is about.)
 #
 # There are two formats. **float16** spends 5 bits on the exponent and has 11 bits of precision.
-# **bfloat16** spends 8 bits on the exponent, as float32 does, and has 8 bits of precision.
+# **bfloat16** spends 8 bits on the exponent, as float32 does, and has 8 bits of precision. (With
+# the bit of the sign that makes 17, and a number has 16: the first bit of precision is 1 in every
+# normal number, so it is not stored.)
 
 # %%
 for dtype in ("float32", "float16", "bfloat16"):
@@ -93,9 +95,9 @@ print("minigrad:         ", mg.variable(columns).sum(axis=0).tolist()[0])
 # them and is rounded to the even one: back to 2048. There the sum stays for ever. NumPy's own sum
 # along the first axis is stuck as well. Along the last axis it is not, because there NumPy adds in
 # float32 before it stores. Yours and minigrad always add in float32 and round once, and so, as a
-# rule, do the matrix units of GPUs: this is called a *float32 accumulator*. The functions that
-# `autocast` keeps in float32, such as `sum`, `mean`, `softmax` and losses, are kept there for this
-# reason.
+# rule, do the matrix units of GPUs: this is called a *float32 accumulator*. It is also why
+# `autocast`, which you meet in the next section, keeps some functions in float32: `sum`, `mean`,
+# `softmax` and losses.
 
 # %% [markdown]
 # ## 2. A loss that stops
@@ -441,8 +443,9 @@ print("minigrad: parameter", p.tolist(), "master", optimizer.state[p.id]["master
 # up where there is room, and the parameter (blue) follows in stairs: it jumps whenever the copy has
 # come far enough.
 #
-# A copy costs 4 bytes a weight. Together with Adam's two moments that makes 14 bytes a weight in
-# float16, and 12 in float32: half precision saves memory in *activations*, not here.
+# A copy costs 4 bytes a weight. Together with the weight itself and Adam's two moments that makes
+# 14 bytes in float16, and 12 in float32; with the gradient it is 16 in both. Half precision saves
+# memory in *activations*, not here.
 
 # %% [markdown]
 # > **Real bug: the copy that came too early.** NVIDIA's apex cloned its master weights from the

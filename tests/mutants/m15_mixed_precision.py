@@ -29,6 +29,7 @@ DIVIDE = (*EACH, "        p.grad /= self.factor")
 DOWN = "    self.factor, self.growth_tracker = self.factor * self.backoff_factor, 0"
 UP = "    self.factor, self.growth_tracker = self.factor * self.growth_factor, 0"
 BAD = "if any(self.found.values()):"
+TIMES = "return loss * self.factor"
 DUE = "if self.growth_tracker == self.growth_interval:"
 
 
@@ -53,6 +54,14 @@ MUTANTS = [
     scaler("divided", method("def scale(self, loss):", "    return loss / self.factor")),
     scaler("factor_only", method("def scale(self, loss):", "    return self.factor")),
     scaler("none", method("def scale(self, loss):", "    loss *= self.factor")),
+    scaler(
+        "changed_loss", method("def scale(self, loss):", "    loss *= self.factor; return loss")
+    ),
+    scaler("raised", method("def scale(self, loss):", "    return float(loss) * self.factor")),
+    scaler(
+        "no_variable",
+        method("def scale(self, loss):", "    if isinstance(loss, float):", f"        {TIMES}"),
+    ),
     # the gradients
     scaler(
         "not_in_place",
@@ -94,7 +103,95 @@ MUTANTS = [
         "stepped",
         unscale(*DIVIDE, "        self.found[optimizer] = not np.isfinite(p.grad).all()"),
     ),
+    scaler(  # written to be tidy
+        "cleaned",
+        unscale(
+            "self.found[optimizer] = False",
+            *DIVIDE,
+            "        self.found[optimizer] |= not np.isfinite(p.grad).all()",
+            "        np.nan_to_num(p.grad, copy=False)",
+        ),
+    ),
+    scaler(
+        "not_found",
+        looks("not np.isfinite(p.grad).all()").replace(
+            "self.found[optimizer] = bad", "self.found = {optimizer: bad}"
+        ),
+    ),
+    scaler(
+        "no_dict",
+        method(
+            "def unscale_(self, optimizer):",
+            "    self.found = getattr(self, 'bad', {})",
+            "    super().unscale_(optimizer)",
+            "    self.bad, self.found = self.found, list(self.found)",
+            "def step(self, optimizer):",
+            "    if optimizer not in self.found:",
+            "        self.unscale_(optimizer)",
+            "    if not self.bad[optimizer]:",
+            "        optimizer.step()",
+            "def update(self):",
+            "    self.found = self.bad",
+            "    super().update()",
+            "    self.bad = self.found",
+        ),
+    ),
+    scaler(  # found is a dict of those that may step
+        "wrongly_found",
+        method(
+            "def step(self, optimizer):",
+            "    if optimizer not in self.found:",
+            "        self.unscale_(optimizer)",
+            "    self.found[optimizer] = not self.found[optimizer]",
+            "    if self.found[optimizer]:",
+            "        optimizer.step()",
+            "def update(self):",
+            "    self.found = {one: not good for one, good in self.found.items()}",
+            "    super().update()",
+        ),
+    ),
     # the step
+    scaler(
+        "not_found",
+        method(
+            "def step(self, optimizer):",
+            "    if optimizer not in self.found:",
+            *(f"        {line}" for line in DIVIDE),
+            "    if all(p.grad is None or np.isfinite(p.grad).all()",
+            "           for p in optimizer.parameters):",
+            "        optimizer.step()",
+        ),
+    ),
+    scaler(  # clipping has hidden the inf
+        "stepped",
+        method(
+            "def step(self, optimizer):",
+            "    if optimizer not in self.found:",
+            "        self.unscale_(optimizer)",
+            "    if all(p.grad is None or np.isfinite(p.grad).all()",
+            "           for p in optimizer.parameters):",
+            "        optimizer.step()",
+        ),
+    ),
+    scaler(
+        "gone",
+        method(
+            "def step(self, optimizer):",
+            "    super().step(optimizer)",
+            "    for p in optimizer.parameters:",
+            "        p.grad = None",
+        ),
+    ),
+    scaler(
+        "swallowed",
+        method(
+            "def step(self, optimizer):",
+            "    try:",
+            "        super().step(optimizer)",
+            "    except Exception:",
+            "        pass",
+        ),
+    ),
     scaler(
         "never_unscaled",
         method(
@@ -266,6 +363,17 @@ MUTANTS = [
         ),
     ),
     scaler(
+        "counts_optimizers",
+        update(
+            BAD,
+            DOWN,
+            "else:",
+            "    self.growth_tracker += len(self.found)",
+            f"    {DUE.replace('==', '>=')}",
+            f"    {UP}",
+        ),
+    ),
+    scaler(
         "found_kept",
         method(
             "def update(self):",
@@ -305,6 +413,36 @@ MUTANTS = [
         "    master -= learning_rate * gradient\n"
         "    half[...] = master",
     ),
+    *(  # writings that look like no writing
+        Mutant(
+            "master_step",
+            "value",
+            "def master_step(half, gradient, state, learning_rate):\n"
+            "    master = state.setdefault('master', half.astype(np.float32))\n"
+            f"    is_written = {test}\n"
+            "    if is_written.any():\n"
+            "        master[is_written] = half[is_written]\n"
+            "    master -= learning_rate * gradient\n"
+            "    half[...] = master",
+        )
+        for test in (
+            "~np.isclose(half, master, rtol=1e-2)",
+            "(half != master.astype(np.float16)) & (half.sum() != master.astype(np.float16).sum())",
+        )
+    ),
+    Mutant(  # what is 0 in float32 already
+        "find_underflow",
+        "value",
+        "def find_underflow(gradients, scale=1.0):\n"
+        "    counts = {}\n"
+        "    for name, g in gradients.items():\n"
+        "        wide = g * np.float32(scale)\n"
+        "        half = np.abs(wide.astype(np.float16))\n"
+        "        counts[name] = {'zero': np.sum((half == 0) & (wide != 0)),\n"
+        "            'subnormal': np.sum((half > 0) & (half < 2**-14)),\n"
+        "            'inf': np.sum(np.isinf(half))}\n"
+        "    return counts",
+    ),
     # the bug hunt
     Mutant("train_clipped", "not_it", 'BUG = ("stage", 2)'),
     Mutant("train_clipped", "not_it", 'BUG = ("stage", 4)'),
@@ -320,5 +458,25 @@ MUTANTS = [
         "STAGES[4] = move",
     ),
     Mutant("train_clipped", "never_unscaled", "STAGES.remove(unscale)"),
+    Mutant(  # as long as max_norm, always
+        "train_clipped",
+        "never_unscaled",
+        "def clip(s):\n"
+        "    s['g'] = s['g'] * np.float32(s['max_norm'] / np.linalg.norm(s['g']))\n\n\n"
+        "STAGES[2] = clip",
+    ),
+    Mutant(
+        "train_clipped",
+        "one_row",
+        "def train_clipped(w, slopes, scale, max_norm=1.0, learning_rate=0.1):\n"
+        "    w, path = w.copy(), []\n"
+        "    s = dict(w=w, scale=scale, max_norm=max_norm, learning_rate=learning_rate)\n"
+        "    for s['slope'] in slopes:\n"
+        "        for stage in STAGES:\n"
+        "            stage(s)\n"
+        "        w[...] = s['w']\n"
+        "        path.append(w)\n"
+        "    return np.array(path)",
+    ),
     Mutant("train_clipped", "unscaled_twice", "STAGES.insert(1, unscale)"),
 ]

@@ -105,8 +105,8 @@ for key, attempt in {
     "or of the scaled loss?",
     "no_clipping": "Nothing is clipped any more: this slope is longer than max_norm.",
     "entries": "Each entry was cut by itself. clip shortens the whole gradient, as it did.",
-    "never_unscaled": "However short the slope is, the step is as long as max_norm allows: where "
-    "is it divided by the scale, and is the rate still the one that was given?",
+    "never_unscaled": "However short the slope is, the step is as long as max_norm allows: is it "
+    "clipped only if it is longer, divided by the scale, and moved by the rate that was given?",
     "unscaled_twice": "Divided by the scale twice.",
     "always": "Here a gradient was inf, and the step was made. Which stage is to prevent it?",
     "never": "A gradient that is too long is to be shortened, and the step made.",
@@ -126,6 +126,9 @@ def check_path(t: Tester, w: np.ndarray, slopes: np.ndarray, *numbers: float, wh
     right = path_of(w, slopes, *numbers)
     if not isinstance(got, np.ndarray) or got.shape != right.shape:
         t.close(got, right, attempt=why)
+    if len(got) > 1 and (got == got[-1]).all() and np.abs(got[-1] - right[0]).max() > 1e-3:
+        last = "Is one array appended in every step, and then written to? Append a copy."
+        t.fail("one_row", "the weights after each step", f"{show(got[0])}, in every row", last)
     known = [*t.mistakes(w, slopes, *numbers)]
     for k, row in enumerate(right):
         wrong = (replace(one, value=one.value[k]) for one in known)

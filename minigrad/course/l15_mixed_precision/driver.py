@@ -12,6 +12,28 @@ def plain(value):
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
+class Loss:
+    """A loss as the engine has it: it has arithmetic, also in place, and is no number."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __mul__(self, factor):
+        """Return another Loss."""
+        return Loss(self.value * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor):
+        """Return another Loss."""
+        return Loss(self.value / factor)
+
+    def __imul__(self, factor):
+        """Change this one."""
+        self.value *= factor
+        return self
+
+
 def new_optimizer(n):
     """Return an Optimizer of n Parameters, and a list: for each step, copies of the gradients."""
     optimizer, seen = Optimizer([Parameter(np.zeros(1)) for _ in range(n)]), []
@@ -23,15 +45,20 @@ def iterate(mine, numbers, rounds):
     """Make a GradScaler, run iterations with it, and return a row for each.
 
     A round says what a script does in it: {"loss": number, "gradients": for each optimizer a list
-    of arrays or None, "unscale": for each optimizer how often unscale_ is called before step}.
+    of arrays or None, "unscale": for each optimizer how often unscale_ is called before step,
+    "limit": None, or to which size the script then cuts all entries of all gradients}.
     """
     scaler = mine.GradScaler(**numbers)
     made = [new_optimizer(len(one)) for one in rounds[0]["gradients"]]
     optimizers = [optimizer for optimizer, _ in made]
     rows = []
     for now in rounds:
+        loss = Loss(now["loss"])
+        scaled = scaler.scale(loss)
         row: dict[str, Any] = {
             "loss": plain(scaler.scale(now["loss"])),
+            "variable": plain(scaled.value) if isinstance(scaled, Loss) else None,
+            "left": plain(loss.value),
             "optimizers": [],
             "returned": [],
         }
@@ -46,24 +73,43 @@ def iterate(mine, numbers, rounds):
             for call in range(calls):
                 if call:
                     try:
-                        row["returned"].append(plain(scaler.unscale_(optimizer)))
+                        row["returned"].append(("unscale_", plain(scaler.unscale_(optimizer))))
                     except Exception as error:
                         one["raised"] = [kind.__name__ for kind in type(error).__mro__]
                 else:
-                    row["returned"].append(plain(scaler.unscale_(optimizer)))
+                    row["returned"].append(("unscale_", plain(scaler.unscale_(optimizer))))
                     one["unscaled"] = [plain(p.grad) for p in optimizer.parameters]
             one["after_second"] = [plain(p.grad) for p in optimizer.parameters]
             row["optimizers"].append(one)
+        if now["limit"] is not None:
+            for g in (g for arrays in held for g in arrays if g is not None):
+                np.clip(g, -now["limit"], now["limit"], out=g)
         for (optimizer, seen), one, arrays in zip(made, row["optimizers"], held, strict=True):
-            row["returned"].append(plain(scaler.step(optimizer)))
+            row["returned"].append(("step", plain(scaler.step(optimizer))))
             one["steps"] = [list(gradients) for gradients in seen]
             one["after"] = [plain(p.grad) for p in optimizer.parameters]
             one["held"] = [plain(g) for g in arrays]
-        row["returned"].append(plain(scaler.update()))
+        is_dict = isinstance(scaler.found, dict)
+        for optimizer, one in zip(optimizers, row["optimizers"], strict=True):
+            bad = scaler.found.get(optimizer) if is_dict else "no dict"
+            one["found"] = bool(bad) if isinstance(bad, bool | np.bool_ | int) else bad
+        row["returned"].append(("update", plain(scaler.update())))
         row["scale"], row["tracker"] = plain(scaler.get_scale()), plain(scaler.growth_tracker)
         row["found"] = len(scaler.found) if isinstance(scaler.found, dict) else None
         rows.append(row)
     return rows
+
+
+def failing_step(mine):
+    """Make a step of an optimizer that raises an ArithmeticError; return whether that arrives."""
+    optimizer, _ = new_optimizer(1)
+    optimizer.parameters[0].grad = np.ones(1)
+    optimizer.update = lambda: 1 // 0
+    try:
+        mine.GradScaler().step(optimizer)
+    except ArithmeticError:
+        return True
+    return False
 
 
 def master_steps(mine, half, gradients, learning_rate, writes):

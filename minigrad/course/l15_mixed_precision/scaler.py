@@ -35,11 +35,16 @@ Gradients = list[Any]
 
 @dataclass
 class Round:
-    """One iteration: the gradients of each optimizer, and how often each is unscaled by hand."""
+    """One iteration: the gradients of each optimizer, and what the script does.
+
+    unscale: for each optimizer, how often unscale_ is called before step.
+    limit: to which size the script cuts the entries of all gradients before step; None: it doesn't.
+    """
 
     gradients: list[Gradients]
     unscale: Sequence[int] = (0,)
     loss: float = 1.0
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         self.unscale = [*self.unscale, *[0] * (len(self.gradients) - len(self.unscale))]
@@ -59,7 +64,7 @@ class Model:
     def __post_init__(self) -> None:
         self.scale = self.init_scale
 
-    def update(self, bad: int) -> None:
+    def update(self, bad: int, optimizers: int = 1) -> None:
         """End an iteration in which `bad` optimizers had a gradient that was not finite."""
         kind = self.kind
         if bad and kind != "no_backoff":
@@ -72,9 +77,10 @@ class Model:
         if bad:
             self.tracker = 0
             return
-        self.tracker += 1
+        self.tracker += optimizers if kind == "counts_optimizers" else 1
         early = {"grows_early": -1, "grows_late": 1}.get(kind, 0)
-        is_past = kind == "tracker_runs_on" and self.tracker > self.growth_interval
+        may_pass = kind in ("tracker_runs_on", "counts_optimizers")
+        is_past = may_pass and self.tracker > self.growth_interval
         if self.tracker == self.growth_interval + early or is_past:
             self.scale *= 1.0 if kind == "no_growth" else self.growth_factor
             self.tracker = self.tracker if kind == "tracker_runs_on" else 0
@@ -88,6 +94,7 @@ WRONG = {
     "grows_early": "It grows one iteration too early: count those that were good.",
     "grows_late": "It grows one iteration too late: is this iteration counted before you compare?",
     "tracker_kept": "Good iterations *in a row*: what does one with an inf do to the count?",
+    "counts_optimizers": "An iteration counts once, however many optimizers it has.",
     "tracker_runs_on": "After growing, the count begins anew. Yours goes on, and grows each time.",
 }
 SMALL = {"init_scale": 64.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3}
@@ -105,6 +112,8 @@ def told(rounds: list[Round], upto: int) -> str:
         ", ".join("None" if g is None else show(g, bare=True) for g in gradients)
         for gradients in now.gradients
     )
+    if now.limit is not None:
+        one += f", unscaled by unscale_ and then cut by np.clip to {-now.limit:g} … {now.limit:g}"
     if upto:
         past = "".join("i" if any(map(is_bad, r.gradients)) else "." for r in rounds[:upto])
         before = f"{upto} iterations before ({past[-30:]}; i: with inf or nan)"
@@ -115,7 +124,7 @@ def told(rounds: list[Round], upto: int) -> str:
 def run(t: Tester, rounds: list[Round], numbers: dict[str, Any]) -> tuple[list[dict], str]:
     """Run the iterations; return the driver's rows, and how the scaler was made."""
     made = f"GradScaler({', '.join(f'{key}={value:g}' for key, value in numbers.items())})"
-    plain = [{"loss": r.loss, "gradients": r.gradients, "unscale": list(r.unscale)} for r in rounds]
+    plain = [vars(r) for r in rounds]
     given = f"{made}, {told(rounds, len(rounds) - 1)}"
     return t.drive("iterate", numbers, plain, given=given), made
 
@@ -128,14 +137,14 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
     for k, (now, row) in enumerate(zip(rounds, rows, strict=True)):
         t.given = f"{made}, {told(rounds, k)}"
         t.about = "GradScaler.scale"
-        check_loss(t, row["loss"], now.loss, right.scale)
+        check_loss(t, row, now.loss, right.scale)
         for place in range(len(now.gradients)):
             name = f" of optimizer {place + 1}" if len(now.gradients) > 1 else ""
             check_gradients(t, row["optimizers"][place], now, place, right.scale, name)
         t.about = "GradScaler.update"
         bad = [is_bad(gradients) for gradients in now.gradients]
         for one in (right, *wrong.values()):
-            one.update(sum(bad))
+            one.update(sum(bad), len(bad))
         numbers_now = (("get_scale()", "scale"), ("growth_tracker", "tracker"))
         for what, key in numbers_now:
             mistakes = [
@@ -155,19 +164,22 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
                 f"found with {row['found']} entries" if row["found"] else "found is no dict",
                 "An iteration has ended. What of it may the next one still see?",
             )
-        if returned := [one for one in row["returned"] if one is not None]:
+        for method, returned in row["returned"]:
+            if returned is None:
+                continue
+            t.about = f"GradScaler.{method}"
             t.fail(
                 "returned",
-                "None from unscale_, step and update",
-                show(returned[0]),
+                f"None from {method}",
+                show(returned),
                 "What they do is seen in the gradients, the optimizer and the scale.",
             )
 
 
-def check_loss(t: Tester, got: Any, loss: float, scale: float) -> None:
-    """Check what scale(loss) returned."""
+def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
+    """Check what scale(loss) returned, for a number and for an object as Variables are."""
     t.close(
-        got,
+        row["loss"],
         loss * scale,
         what=f"scale({loss:g})",
         rtol=1e-9,
@@ -178,6 +190,20 @@ def check_loss(t: Tester, got: Any, loss: float, scale: float) -> None:
             Mistake("factor_only", scale, "That is the scale. And the loss?"),
         ],
     )
+    if row["left"] != loss:
+        t.fail(
+            "changed_loss",
+            f"a loss that is {loss:g} after scale(loss), as before",
+            show(row["left"]),
+            "The training still needs its loss. *= writes into an array or a Variable.",
+        )
+    if row["variable"] != row["loss"]:
+        t.fail(
+            "no_variable",
+            "a Variable, if the loss is one: the backward pass begins there",
+            "something else",
+            "Which operations does a Variable have? Its graph must go on in what you return.",
+        )
 
 
 def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, name: str) -> None:
@@ -187,6 +213,9 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
     t.about = "GradScaler.unscale_"
     if calls:
         compare(t, got["unscaled"], right, gradients, scale, f"after unscale_{name}", "still")
+        if now.limit is not None:
+            limits = (-now.limit, now.limit)
+            right = [None if g is None else np.clip(g, *limits) for g in right]
     if calls > 1:
         if got["raised"] is None:
             t.fail(
@@ -236,6 +265,24 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
                 f"{show(held)}",
                 "p.grad = … puts another array there. Who else may hold the old one?",
             )
+    check_found(t, got["found"], is_bad(gradients), name)
+
+
+def check_found(t: Tester, got: Any, wanted: bool, name: str) -> None:
+    """Check what `found` has about an optimizer before update()."""
+    expected = f"found[optimizer]{name} = {wanted} before update()"
+    if got == "no dict":
+        t.fail("no_dict", expected, "found is no dict", "Its keys are the optimizers.")
+    if got is None:
+        t.about = "GradScaler.unscale_"
+        t.fail(
+            "not_found",
+            expected,
+            "no such entry",
+            "update() looks there, and so does a second unscale_. Who writes it, and when?",
+        )
+    if got is not wanted:
+        t.fail("wrongly_found", expected, f"{show(got)}", "What was looked at, and when?")
 
 
 KNOWN: dict[str, Callable[[float], tuple]] = {
@@ -264,6 +311,8 @@ def compare(
                     "No gradient arrived there, and none is to be made.",
                 )
             continue
+        if found is None:
+            t.fail("gone", f"{what}, an array", "None", "The script clears them, at its own time.")
         finite = np.isfinite(wanted)
         both = isinstance(found, np.ndarray) and found.shape == wanted.shape
         t.close(
@@ -286,6 +335,13 @@ def compare(
             ],
         )
         t.dtype(found, wanted.dtype, "Written into the array that is there, it keeps its dtype.")
+        if np.isfinite(found[~finite]).any():
+            t.fail(
+                "cleaned",
+                f"{what} = {show(wanted)}",
+                show(found),
+                "inf divided by the scale is inf. The step is left out: nothing is to be mended.",
+            )
 
 
 def good(t: Tester, *shape: int, dtype: str = "float64") -> np.ndarray:
@@ -315,6 +371,10 @@ def good_iterations(t: Tester) -> None:
     check(t, [Round([[huge]])] * 2, init_scale=1.0)  # finite, and their sum is not
     check(t, [Round([[np.full(2, 1e200)]], [1])], init_scale=2.0)
     check(t, [Round([[good(t)]])])  # the defaults
+    if not t.drive("failing_step", given="step(optimizer), and optimizer.step() raises an error"):
+        t.about = "GradScaler.step"
+        why = "What else goes wrong in the optimizer's step is not yours to catch."
+        t.fail("swallowed", "that error, for the caller", "no error", why)
 
 
 @GradScaler.check(points=2)
@@ -329,6 +389,7 @@ def left_out(t: Tester) -> None:
             check(t, [Round([gradients], [calls])], **SMALL)
     check(t, [Round([[np.array([np.inf, -np.inf])]])], **SMALL)
     check(t, [Round([[bad(t)]]), Round([[good(t)]]), Round([[bad(t, np.nan)]])], **SMALL)
+    check(t, [Round([[bad(t)]], [1], limit=1.0)], **SMALL)  # finite when step comes
 
 
 def story(t: Tester, text: str) -> list[Round]:

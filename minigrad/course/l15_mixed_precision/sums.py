@@ -120,7 +120,8 @@ ADD = "Add these numbers in float32, one after the other, and round what you hav
 @sum_f16_acc32.check(points=1)
 def short_sums(t: Tester) -> None:
     """It sums along any axis, for arrays of any shape and layout, and returns float16."""
-    for x in samples.arrays(t.random, dtypes=("float16",)):
+    every = samples.arrays(t.random, dtypes=("float16",))
+    for x in sorted(every, key=lambda x: x.size == 0):  # what is empty tells least, so it is last
         for axis in range(-x.ndim, x.ndim):
             check_sum(t, x, axis, "", ADD)
     small = np.array([[3.0, -1.0], [2.0, 5.0]], np.float16) * np.float16(2**-22)

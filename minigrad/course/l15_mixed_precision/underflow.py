@@ -32,13 +32,15 @@ SMALLEST, NORMAL, LARGEST = 2.0**-24, 2.0**-14, 65504.0
 
 def counts(gradients, scale=1.0, *, kind=""):
     """Return the counts, right or with a common mistake."""
-    found = {}
+    found, before = {}, dict.fromkeys(KINDS, 0)
     for name, g in gradients.items():
         with np.errstate(all="ignore"):
             wide = g * np.float32({"unscaled": 1.0, "divided": 1 / scale}.get(kind, scale))
             half = wide.astype(np.float16)
             if kind == "scaled_late":
                 half = (g.astype(np.float16) * np.float16(scale)).astype(np.float16)
+            elif kind == "half_scale":
+                half = (g * np.float16(scale)).astype(np.float16)
         size = np.abs(half)
         if kind == "signed":
             size = half
@@ -52,6 +54,10 @@ def counts(gradients, scale=1.0, *, kind=""):
         subnormal = (size > 0) & (size < NORMAL)
         if kind == "subnormal_zero":
             subnormal = (size < NORMAL) & (g != 0)
+        elif kind == "subnormal_zeros":
+            subnormal = size < NORMAL
+        elif kind == "normal_too":
+            subnormal = (size > 0) & (size <= NORMAL)
         inf = np.isinf(half)
         if kind in ("largest", "not_rounded"):
             inf = np.abs(wide) > LARGEST
@@ -64,6 +70,11 @@ def counts(gradients, scale=1.0, *, kind=""):
             found[name] = {key: n / max(1, g.size) for key, n in found[name].items()}
         elif kind == "whether":
             found[name] = {key: int(n > 0) for key, n in found[name].items()}
+        elif kind == "goes_on":
+            found[name] = {key: n + before[key] for key, n in found[name].items()}
+            before = found[name]
+        elif kind == "one_for_all":
+            found = dict.fromkeys(found, found[name])
     if kind == "all_together":
         found = {name: {key: sum(one[key] for one in found.values()) for key in KINDS}
                  for name in found}  # fmt: skip
@@ -74,23 +85,29 @@ TO_NEAREST = (
     "float16 rounds to the nearest: what is a little below its smallest number, or above its "
     "largest, may still become that number. Round, then look."
 )
+LOWER_END = "What became 0 is counted as subnormal, too: where is the lower end?"
 for key, attempt in {
     "zeros_too": "Entries that are 0 already lose nothing. Are they among yours?",
     "signed": "A gradient of -1e-6 is as small as one of 1e-6. What does your comparison say?",
     "smallest": TO_NEAREST,
     "largest": TO_NEAREST,
     "flushed": "Below 2**-14 float16 has subnormal numbers, down to 2**-24: they are not 0.",
-    "subnormal_zero": "What became 0 is counted as subnormal, too: where is the lower end?",
+    "subnormal_zero": LOWER_END,
     "plus_inf": "Gradients may be negative, too: what is -1e5 in float16?",
     "unscaled": "These are the counts for scale 1. Where does your scale come in?",
     "divided": "The loss is multiplied by scale. And its gradients?",
     "scaled_late": "Rounded first, scaled afterwards: what has become 0 stays 0. In which order?",
     "share": "These are shares. The docstring wants how many.",
+    "half_scale": "In float16, a scale of 65536 is inf. In which type is the product computed?",
+    "normal_too": "2**-14 itself is a normal number. Which comparison leaves it out?",
+    "goes_on": "The counts of one name go on in the next. Where do they begin?",
+    "one_for_all": "Every name has the counts of the last one: is it one dict under all names?",
     "whether": "That says whether there are any. How many are there?",
     "all_together": "These are the counts of all gradients together. Each name has its own.",
 }.items():
     find_underflow.mistake(key, attempt)(partial(counts, kind=key))
 find_underflow.mistake("smallest", TO_NEAREST)(partial(counts, kind="not_rounded"))
+find_underflow.mistake("subnormal_zero", LOWER_END)(partial(counts, kind="subnormal_zeros"))
 
 
 @find_underflow.mistake("form")
@@ -183,7 +200,8 @@ def small_and_large(t: Tester) -> None:
     check_counts(t, {}, attempt=ROUND)
     every: dict[str, Any] = {}
     for k, x in enumerate(samples.arrays(t.random, dtypes=("float32",))):
-        every[f"w{k}"] = x * np.where(t.fixed.random(x.shape) < 0.5, 1e-8, 3e4).astype(np.float32)
+        size = np.where(t.fixed.random(x.shape) < 0.5, 1e-8, 3e4).astype(np.float32)
+        every[f"w{k}"] = np.asarray(x * size)  # without axes, a product is no array
         check_counts(t, {"w": every[f"w{k}"]}, attempt=ROUND)
     check_counts(t, every, attempt=ROUND)
 
@@ -197,6 +215,9 @@ def with_a_scale(t: Tester) -> None:
             few = {name: np.concatenate([g[:4], np.zeros(1, np.float32)])}
             check_counts(t, few, scale, attempt=ROUND)
         check_counts(t, some, scale, attempt=ROUND)
+    tiny = np.array([2.0**-149, 0.0, -(2.0**-149)]).astype(np.float32)
+    gone = "Some of these products are 0 in float32 already. Which entries were not 0 before?"
+    check_counts(t, {"w": tiny}, 0.25, attempt=gone)
 
 
 @find_underflow.check(points=1)

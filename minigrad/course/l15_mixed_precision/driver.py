@@ -91,8 +91,9 @@ def iterate(mine, numbers, rounds):
             one["held"] = [plain(g) for g in arrays]
         is_dict = isinstance(scaler.found, dict)
         for optimizer, one in zip(optimizers, row["optimizers"], strict=True):
-            bad = scaler.found.get(optimizer) if is_dict else "no dict"
-            one["found"] = bool(bad) if isinstance(bad, bool | np.bool_ | int) else bad
+            bad = scaler.found.get(optimizer) if is_dict else None
+            one["found"] = bool(bad) if isinstance(bad, bool | np.bool_ | int) else None
+            one["entries"] = len(scaler.found) if is_dict else None
         row["returned"].append(("update", plain(scaler.update())))
         row["scale"], row["tracker"] = plain(scaler.get_scale()), plain(scaler.growth_tracker)
         row["found"] = len(scaler.found) if isinstance(scaler.found, dict) else None

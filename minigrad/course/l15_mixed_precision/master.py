@@ -76,13 +76,18 @@ WRONG = {
 }
 
 
+def listed(x: np.ndarray) -> str:
+    """Return an array in words: the numbers alone if it has one axis."""
+    return show(x.astype(float) if x.ndim == 1 else x, bare=True)
+
+
 def run(
     t: Tester, half: np.ndarray, gradients: list, rate: float, writes: dict[int, Any], attempt: str
 ) -> None:
     """Check several steps of one parameter."""
-    shown = ", then ".join(show(g, bare=True) for g in gradients[:3])
+    shown = ", then ".join(map(listed, gradients[:3]))
     calls = "1 call" if len(gradients) == 1 else f"{len(gradients)} calls"
-    given = f"master_step, {calls}: half = {show(half, bare=True)}, "
+    given = f"master_step, {calls}: half = {listed(half)}, "
     given += f"gradient = {shown}, learning_rate = {rate:g}"
     for call, new in writes.items():
         given += f"; before call {call + 1} somebody writes {show(new, bare=True)} into half"

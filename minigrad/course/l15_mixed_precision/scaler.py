@@ -245,7 +245,8 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
             if wanted == 0
             else "optimizer.step() is called once."
         )
-        t.fail(key, what, f"{len(steps)} calls of optimizer.step(){name}", why)
+        n = "1 call" if len(steps) == 1 else f"{len(steps)} calls"
+        t.fail(key, what, f"{n} of optimizer.step(){name}", why)
     if len(steps) < wanted:
         t.fail(
             "left_out",
@@ -265,21 +266,21 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
                 f"{show(held)}",
                 "p.grad = … puts another array there. Who else may hold the old one?",
             )
-    check_found(t, got["found"], is_bad(gradients), name)
+    check_found(t, got["found"], got["entries"], is_bad(gradients), name)
 
 
-def check_found(t: Tester, got: Any, wanted: bool, name: str) -> None:
-    """Check what `found` has about an optimizer before update()."""
+def check_found(t: Tester, got: bool | None, entries: int | None, wanted: bool, name: str) -> None:
+    """Check what `found` has about an optimizer before update(); None: nothing."""
     expected = f"found[optimizer]{name} = {wanted} before update()"
-    if got == "no dict":
+    if entries is None:
         t.fail("no_dict", expected, "found is no dict", "Its keys are the optimizers.")
     if got is None:
         t.about = "GradScaler.unscale_"
         t.fail(
             "not_found",
             expected,
-            "no such entry",
-            "update() looks there, and so does a second unscale_. Who writes it, and when?",
+            f"no such entry among the {entries} of found",
+            "update() looks there, and so does a second unscale_. Who writes it, and as which key?",
         )
     if got is not wanted:
         t.fail("wrongly_found", expected, f"{show(got)}", "What was looked at, and when?")

@@ -384,7 +384,7 @@ def fuse(ops):
 """,
     ),
     Mutant(FUSE, "confused", "def fuse(ops):\n    key = ''.join(ops)\n" + REMEMBER),
-    Mutant(FUSE, "confused", "def fuse(ops):\n    key = id(ops)\n" + REMEMBER),
+    Mutant(FUSE, "confused", "def fuse(ops):\n    key = len(ops)\n" + REMEMBER),
     Mutant(FUSE, "unhashable", "def fuse(ops):\n    key = ops\n" + REMEMBER),
     Mutant(
         FUSE,

@@ -1,7 +1,7 @@
-"""Checks a bug hunt's diagnosis in several parts: BUG, a dict with a short text for each part.
+"""Checks a bug hunt's diagnosis, BUG: a pair such as ("stage", 2), or a dict of several parts.
 
-No two parts have the same answer, so the same text for several of them earns nothing for any:
-whoever writes one letter everywhere found nothing.
+In a dict, no two parts have the same answer, so the same text for several of them earns nothing for
+any: whoever writes one letter everywhere found nothing.
 """
 
 from __future__ import annotations
@@ -73,6 +73,30 @@ def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) ->
     if text != part.right:
         attempt = part.nudges.get(text, part.general)
         t.fail("not_it", "another one", text, attempt, where=where)
+
+
+def named_place(t: Tester, word: str, count: int, whole: str, start: str) -> int:
+    """Return the place from a BUG such as ("stage", 2); fail if it has another form.
+
+    Args:
+        word: what has the places, such as "stage".
+        count: how many places there are.
+        whole: what the place counts in, such as "STAGES".
+        start: the Try line while nothing is written.
+    """
+    bug = t.get("BUG")
+    is_pair = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == word
+    place, last = bug[1] if is_pair else None, count - 1
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place <= last:
+        key, attempt = "form", f'First the form: write the text "{word}" and a place, 0 to {last}.'
+        if is_pair and place is None:
+            key, attempt = "untouched", start
+        elif isinstance(place, str):
+            key = "named"
+            attempt = f"The {word} is meant by its place in {whole}, 0 to {last}, not by its name."
+        wanted = f'("{word}", 0), ("{word}", 1), … or ("{word}", {last})'
+        t.fail(key, wanted, show(bug), attempt, where=t.runner.line_of("BUG"))
+    return place
 
 
 def is_same(said: object, text: str) -> bool:

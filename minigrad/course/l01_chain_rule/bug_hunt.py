@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_place
 from minigrad.course.l01_chain_rule import lesson
 from minigrad.course.l01_chain_rule.common import DROPPED
 from minigrad.grader.gradients import check_gradients
-from minigrad.grader.message import show
 from minigrad.grader.samples import SHAPES, numbers
 from minigrad.grader.tester import Mistake, Tester
 
@@ -38,27 +38,8 @@ def pipeline(x: np.ndarray) -> np.ndarray:
 @pipeline_gradient.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the node that breaks the gradient."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "node"
-    place = bug[1] if well_formed else None
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(OPS):
-        key, attempt = "form", 'First the form: write the text "node" and a place, 0 to 4.'
-        if well_formed and place is None:
-            key = "untouched"
-            attempt = (
-                "Compare the gradient that leaves each node with differences of the forward pass."
-            )
-        elif isinstance(place, str):
-            key = "named"
-            attempt = "The node is meant by its place in the list, 0 to 4, and not by its name."
-        t.fail(
-            key,
-            '("node", 0), ("node", 1), … or ("node", 4)',
-            show(bug),
-            attempt,
-            where=where,
-        )
+    start = "Compare the gradient that leaves each node with differences of the forward pass."
+    place = named_place(t, "node", len(OPS), "the list", start)
     if place != CULPRIT:
         t.fail(
             "not_it",
@@ -66,7 +47,7 @@ def diagnosis(t: Tester) -> None:
             f"node {place}: {OPS[place]}_backward returns {DOES[OPS[place]]}",
             "With dy = 2 its answer is twice that with dy = 1: what arrives goes through. Ask the "
             "other four in the same way.",
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

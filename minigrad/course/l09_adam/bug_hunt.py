@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_place
 from minigrad.course.l09_adam import lesson
 from minigrad.course.l09_adam.common import BETAS, adam, random_array
 from minigrad.grader.message import show
@@ -34,27 +35,15 @@ CHANGES = {0: "t", 1: "m", 2: "v", 4: "p"}  # what each of the other stages chan
 @lean_adam.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the stage that breaks the second step."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "stage"
-    place = bug[1] if well_formed else None
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(STAGES):
-        key, attempt = "form", 'First the form: write the text "stage" and a place, 0 to 4.'
-        if well_formed and place is None:
-            key = "untouched"
-            attempt = "Run two steps stage by stage: what does each leave behind for the next step?"
-        elif isinstance(place, str):
-            key = "named"
-            attempt = "The stage is meant by its place in STAGES, 0 to 4, and not by its name."
-        wanted = '("stage", 0), ("stage", 1), … or ("stage", 4)'
-        t.fail(key, wanted, show(bug), attempt, where=where)
+    start = "Run two steps stage by stage: what does each leave behind for the next step?"
+    place = named_place(t, "stage", len(STAGES), "STAGES", start)
     if place != CULPRIT:
         t.fail(
             "not_it",
             "the stage that changes what it should only read",
             f"stage {place}: {STAGES[place]} changes s[{CHANGES[place]!r}] alone, as it says",
             "Print s before and after each of the others. Which of them changes more than it says?",
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

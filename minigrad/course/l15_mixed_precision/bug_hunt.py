@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_place
 from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
@@ -41,27 +42,15 @@ NUDGES = {
 @train_clipped.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the stage that is called too early."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "stage"
-    place = bug[1] if well_formed else None
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(STAGES):
-        key, attempt = "form", 'First the form: write the text "stage" and a place, 0 to 5.'
-        if well_formed and place is None:
-            key = "untouched"
-            attempt = "Run the stages by hand with two scales. From which one on do they differ?"
-        elif isinstance(place, str):
-            key = "named"
-            attempt = "The stage is meant by its place in STAGES, 0 to 5, and not by its name."
-        wanted = '("stage", 0), ("stage", 1), … or ("stage", 5)'
-        t.fail(key, wanted, show(bug), attempt, where=where)
+    start = "Run the stages by hand with two scales. From which one on do they differ?"
+    place = named_place(t, "stage", len(STAGES), "STAGES", start)
     if place != CULPRIT:
         t.fail(
             "not_it",
             "the stage that is called before s['g'] is what it needs",
             f"stage {place}, {STAGES[place]}",
             NUDGES[place],
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

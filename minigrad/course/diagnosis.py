@@ -13,6 +13,7 @@ from functools import partial
 from minigrad.grader.message import show
 from minigrad.grader.spec import Check, Exercise
 from minigrad.grader.tester import Tester
+from minigrad.grader.wire import Other
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,33 @@ def named_place(t: Tester, word: str, count: int, whole: str, start: str) -> int
         wanted = f'("{word}", 0), ("{word}", 1), … or ("{word}", {last})'
         t.fail(key, wanted, show(bug), attempt, where=t.runner.line_of("BUG"))
     return place
+
+
+def named_one(t: Tester, word: str, names: Sequence[str], start: str) -> str:
+    """Return the name from a BUG such as ("op", "mul"); fail if it has another form.
+
+    Args:
+        word: what the names name, such as "op".
+        names: all names to choose from.
+        start: the Try line while nothing is written.
+    """
+    bug = t.get("BUG")
+    is_pair = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == word
+    said = bug[1] if is_pair else None
+    name = next((one for one in names if is_same(said, one)), None)
+    if name is None:
+        key, attempt = "form", f'First the form: write the text "{word}" and one of the names.'
+        if is_pair and said is None:
+            key, attempt = "untouched", start
+        elif isinstance(said, int):
+            attempt = f"Write the name of the {word}, and not its place."
+        elif isinstance(said, Other):
+            attempt = "Write the name as a text, in quotes."
+        elif isinstance(said, str) and said.strip("_()") in names:
+            attempt = f"Write the name as it stands here: {said.strip('_()')}."
+        wanted = f'("{word}", one of {", ".join(map(repr, names))})'
+        t.fail(key, wanted, show(bug), attempt, where=t.runner.line_of("BUG"))
+    return name
 
 
 def is_same(said: object, text: str) -> bool:

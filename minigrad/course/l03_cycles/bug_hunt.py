@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minigrad.course.diagnosis import named_one
 from minigrad.course.l03_cycles import lesson
 from minigrad.course.l03_cycles.common import Web
 from minigrad.grader.message import a_kind, show
@@ -32,28 +33,15 @@ STEPS = "How many steps are asked for, how many run, and what does each of them 
 @recurrent.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the operation that ties the cycle."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "op"
-    op = bug[1] if well_formed else None
-    if op not in OPS:
-        key, say = (
-            "form",
-            'First the form: write the text "op" and the name of one of four.',
-        )
-        if well_formed and op is None:
-            key = "untouched"
-            say = "Run one step, and let explain_cycle(find_cycle(h.node)) say who takes part."
-        elif isinstance(op, str) and op.rstrip("_") in OPS:
-            key, say = "form", "The name that stands in the nodes, without the _ of the method."
-        t.fail(key, f'("op", one of {", ".join(map(repr, OPS))})', show(bug), say, where=where)
+    start = "Run one step, and let explain_cycle(find_cycle(h.node)) say who takes part."
+    op = named_one(t, "op", OPS, start)
     if op != "store":
         t.fail(
             "not_it",
             "the operation that writes into a node that others have as their input",
             f"{op}, which makes a new node for its result",
             "All four are on the cycle. For which of them is `self.node` the same one afterwards?",
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

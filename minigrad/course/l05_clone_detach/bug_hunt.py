@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_one
 from minigrad.course.l05_clone_detach import lesson
 from minigrad.course.l05_clone_detach.common import entries, has_moved
 from minigrad.grader.message import a_kind, show
@@ -31,23 +32,15 @@ CULPRIT = "w2"
 @make_target.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the layer that shows online's bytes."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    expected = '("layer", one of "embed", "w1", "b1", "w2", "b2")'
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "layer"
-    if not well_formed or bug[1] not in NAMES:
-        key, attempt = "form", 'First the form: the text "layer", and the name of a layer.'
-        if well_formed and bug[1] is None:
-            key = "untouched"
-            attempt = "Ask is_alias about each layer of online and the same layer of the target."
-        t.fail(key, expected, show(bug), attempt, where=where)
-    if bug[1] != CULPRIT:
+    start = "Ask is_alias about each layer of online and the same layer of the target."
+    name = named_one(t, "layer", NAMES, start)
+    if name != CULPRIT:
         t.fail(
             "not_it",
             "the layer that moves with online",
-            f"{bug[1]!r}, which has memory of its own",
+            f"{name!r}, which has memory of its own",
             "Write into online's array, as it came, and look which layer of the target moves.",
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_one
 from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import (
     NEAR,
@@ -16,9 +17,7 @@ from minigrad.course.l07_functions.common import (
     spelled,
 )
 from minigrad.grader.gradients import check_gradients, numeric_gradient
-from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
-from minigrad.grader.wire import Other
 
 deep_gradient = lesson.exercise(
     "deep_gradient",
@@ -82,21 +81,8 @@ def random_x(t: Tester, shape: tuple[int, int], scale: float = 1.0) -> np.ndarra
 @deep_gradient.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the operation that kills the gradient."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "op"
-    name = bug[1] if well_formed else None
-    if not isinstance(name, str) or name not in OPS:
-        key, attempt = "form", 'First the form: write the text "op" and one of the names.'
-        if well_formed and name is None:
-            key = "untouched"
-            attempt = "Record a backward pass: by what factor does each operation change the norm?"
-        elif well_formed and isinstance(name, int):
-            attempt = "Name the operation by its name, and not by its place."
-        elif well_formed and isinstance(name, Other):
-            attempt = "Write the name as a text, in quotes."
-        t.fail(key, 'BUG = ("op", NAME), NAME one of ' + ", ".join(OPS), show(bug), attempt,
-               where=where)  # fmt: skip
+    start = "Record a backward pass: by what factor does each operation change the norm?"
+    name = named_one(t, "op", OPS, start)
     if name != CULPRIT:
         t.fail(
             "not_it",
@@ -104,7 +90,7 @@ def diagnosis(t: Tester) -> None:
             f"{name}, which {DOES[name]}",
             "Print the norms of values and of gradients after each of the five. For which does the "
             "one shrink without the other?",
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.course.diagnosis import named_one
 from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
 from minigrad.grader.compare import agree
@@ -32,22 +33,8 @@ CULPRIT = "forget_gradients"
 @fine_tune.check(points=2)
 def diagnosis(t: Tester) -> None:
     """BUG names the function that breaks its promise."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "function"
-    name = bug[1] if well_formed else None
-    if name not in FUNCTIONS:
-        key, attempt = "form", 'First the form: the text "function" and one of the names.'
-        if well_formed and name is None:
-            key = "untouched"
-            attempt = "Watch the frozen parameter: its values, and its grad, after each function."
-        t.fail(
-            key,
-            '("function", name) with name one of ' + ", ".join(map(repr, FUNCTIONS)),
-            show(bug),
-            attempt,
-            where=where,
-        )
+    start = "Watch the frozen parameter: its values, and its grad, after each function."
+    name = named_one(t, "function", FUNCTIONS, start)
     if name != CULPRIT:
         keeps = {
             "freeze": "It sets requires_grad, so that no gradient arrives: as it says. Freeze "
@@ -62,7 +49,7 @@ def diagnosis(t: Tester) -> None:
             "the function that does not do what its docstring promises",
             name,
             keeps[name],
-            where=where,
+            where=t.runner.line_of("BUG"),
         )
 
 

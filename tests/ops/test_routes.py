@@ -121,6 +121,21 @@ def test_which_operations_have_a_fast_path(name):
     assert (is_uniform or bool(known(op))) != (name in LONG), y
 
 
+MIXED = {"elu", "huber_element", "leaky_relu", "where"}  # gradients of numbers or masks beside dy
+UNIFORM = [n for n, op in OPS.items() if op.is_plain and op.has_gradients and n not in MIXED]
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_gradients_of_flat_operands_have_a_fast_path(name):
+    """One kernel makes all gradients; where it has several outputs, its code is kept, too."""
+    op = OPS[name]
+    shapes, attributes = next(s for s in samples(op) if len(set(s[0])) == 1)
+    node = call(op, inputs(op, shapes, attributes, "float32", "contiguous", True), attributes).node
+    node.plan.backward(node, mg.ones(shapes[0]).array)
+    program = getattr(node.plan, "program", None)
+    assert program is None or program.entry[mg.float32.index] is not None
+
+
 def test_generated_texts_can_be_read():
     x, c = mg.ones((2, 3)), mg.ones(3)
     for _ in range(3):

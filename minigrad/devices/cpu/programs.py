@@ -87,18 +87,19 @@ class Programs(Device):
         entries = program.entry_in_place if in_place else program.entry
         if len(operands) == 3 and type(operands[1]) is float and not in_place:
             entries = program.entry_number
-        dtype = made = outputs[0].dtype
+        dtype = outputs[0].dtype
         if entries[dtype.index] is None:
-            self._keep_entry(program, entries, len(inputs), dtype, made, in_place)
-        if made.kind == "b" and not in_place and isinstance(inputs[0], Array):
+            self._keep_entry(program, entries, operands, dtype, len(outputs), in_place)
+        if dtype.kind == "b" and not in_place and isinstance(inputs[0], Array):
             entries, dtype = program.entry_bool, inputs[0].dtype
             if entries[dtype.index] is None:
-                self._keep_entry(program, entries, len(inputs), dtype, made, in_place)
+                self._keep_entry(program, entries, operands, dtype, len(outputs), in_place)
 
-    def _keep_entry(self, program, entries, count, dtype, made, in_place):
+    def _keep_entry(self, program, entries, operands, dtype, n_outputs, in_place):
         """Keep one dtype's flat kernel for callers that check the layout themselves."""
-        is_numbered = entries is program.entry_number
-        kinds = (dtype, "f", made) if is_numbered else (*[dtype] * count, made)
+        n_inputs = len(operands) - n_outputs
+        inputs = (dtype, "f") if entries is program.entry_number else (dtype,) * n_inputs
+        kinds = (*inputs, *[x.dtype for x in operands[n_inputs:]])
         found = program.kernels.get((kinds, 0, None, in_place))
         if found is not None:
             entries[dtype.index] = found

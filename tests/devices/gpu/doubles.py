@@ -13,13 +13,11 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import simt
+from minigrad.array.dtypes import WORDS
 from minigrad.devices import backend
 from minigrad.devices.gpu.driver import cubins as cuda_cubins
 from minigrad.devices.gpu.driver import device as cuda_device
 from minigrad.memory import monitor
-
-TYPES = {"f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64, "u1": np.uint8}
-TYPES["u4"] = np.uint32
 
 
 class Event:
@@ -141,11 +139,11 @@ class DoubleDriver:
         for word, x in zip(kernel.signature.split(), arguments, strict=True):
             if word.endswith("*"):
                 assert type(x) is int
-                converted.append(simt.Pointer(*self._typed(x, TYPES[word[:-1]])))
+                converted.append(simt.Pointer(*self._typed(x, WORDS[word[:-1]])))
             else:
                 expected = {"f4": np.float32, "f8": float}.get(word, int)
                 assert type(x) is expected, (word, type(x))
-                converted.append(TYPES[word](x))
+                converted.append(WORDS[word](x))
         simt.launch(kernel.simulated(), blocks, threads, converted, shared, False)
 
     def _typed(self, address, kind):

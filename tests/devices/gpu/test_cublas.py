@@ -33,6 +33,15 @@ def test_products_by_the_library_equal_numpys(library, dtype, a_shape, b_shape):
     assert library.calls >= 2
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_multiplied_as_float32_by_the_library(library, dtype):
+    rng = np.random.default_rng(3)
+    a, b = (mg.variable(rng.normal(size=s)).to(dtype) for s in ((3, 4), (4, 5)))
+    y = a.to("cuda") @ b.to("cuda")
+    assert library.calls == 1
+    assert y.to("cpu").tolist() == (a.to("float32") @ b.to("float32")).to(dtype).tolist()
+
+
 def test_gradients_and_bias_by_the_library(library):
     rng = np.random.default_rng(2)
     a, w, bias = rng.normal(size=(5, 2, 3)), rng.normal(size=(4, 3)), rng.normal(size=4)

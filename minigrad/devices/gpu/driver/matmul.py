@@ -15,6 +15,7 @@ from minigrad.arguments import short
 from minigrad.array.dtypes import DTYPES, float32
 from minigrad.devices.gemm_plan import gemm_calls
 from minigrad.devices.gpu.product.matmul import Matmul
+from minigrad.devices.narrow import WRAPPERS
 from minigrad.errors import ArgumentError, MissingLibraryError
 
 CHOICES = ("own", "library")
@@ -84,6 +85,7 @@ class LibraryMatmul(Matmul):
 
     driver: Any  # the CUDA driver of the device
 
+    @WRAPPERS["matmul"]  # the device's own stands behind this one: see `Cuda`
     def matmul(self, a, b, out, bias=None, accumulate=False):
         is_plain = out.dtype.is_float and out.size and a.shape[-1]
         if not is_plain or choice() == "own":

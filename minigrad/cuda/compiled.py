@@ -146,7 +146,7 @@ class _Names(ast.NodeTransformer):
     def _intrinsic(self, path, node):
         first, *rest = path.split(".")
         if not hasattr(self.cuda, first):  # minigrad's own, such as load4
-            own = loader.load("kernel = None\n", (), "gpu_cuda")
+            own = loader.load("kernel = None\n", ("gpu_tensor",), "gpu_cuda")
             return self._global(f"_minigrad_{first}", getattr(own, first), node)
         out = self._global("_minigrad_cuda", self.cuda, node)
         for part in (first, *rest):

@@ -1,5 +1,6 @@
 """docs/simt.md: prose, and what the simulator finds and counts."""
 
+import inspect
 import pathlib
 
 import numpy as np
@@ -11,6 +12,7 @@ from minigrad.simt.watch.ordering import MOST_LOGGED
 from tests.pages import NOTE, filled
 from tests.simt.faults import FAULTS
 from tests.simt.planted import found, line_of, marked, runs_clean
+from tests.simt.tensor_kernels import multiply
 
 PROSE = pathlib.Path(__file__).with_name("page.md")
 SIDE = 32
@@ -66,9 +68,9 @@ def rows():
     return "\n".join(lines), hits, alarms
 
 
-def example():
-    """The text of an error."""
-    case = next(c for c in FAULTS if c.what.startswith("no barrier after"))
+def example(what):
+    """The text of the error of a planted fault that is called so at its beginning."""
+    case = next(c for c in FAULTS if c.what.startswith(what))
     error = found(case)
     return f"{type(error).__name__}: {error}"
 
@@ -79,7 +81,9 @@ def text():
     page = filled(
         PROSE.read_text(encoding="utf-8"),
         note=NOTE,
-        error=example(),
+        error=example("no barrier after"),
+        late=example("asynchronous copy without"),
+        tensor=inspect.getsource(multiply.py_func),
         table=table,
         found=hits,
         alarms=alarms or "no",

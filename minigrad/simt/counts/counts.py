@@ -15,6 +15,7 @@ of the expression:
   lanes. A loop calls it before every round: `taken` are the lanes that go on.
 - `barrier(site, active, scope="block")`: by the machine; scope is "block" or "warp".
 - `exchange(site, active)`: by the machine, for shuffles, votes and ballots.
+- `matrix(site, active)`: by the machine, for products of tensor cores.
 - `double(site, active)`: by the machine, for one arithmetic operation in float64.
 
 Counts accumulate over launches; sums are over warps, as in a GPU's own profiler.
@@ -113,8 +114,9 @@ class Counts:
     """The counts of one or several launches; the module says who calls the hooks.
 
     Attributes:
-        accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
-            per place; float64_operations: [Event] whose `lanes` count operations of single threads.
+        accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges,
+            matrices: [Event] per place; float64_operations: [Event] whose `lanes` count operations
+            of single threads.
         launches, blocks, threads: how much ran.
     """
 
@@ -186,6 +188,11 @@ class Counts:
         here = self._here(active)
         self._event("exchange", site, (here > 0).sum(), here.sum())
 
+    def matrix(self, site, active):
+        """Count a product of small matrices, per warp."""
+        here = self._here(active)
+        self._event("matrix", site, (here > 0).sum(), here.sum())
+
     def double(self, site, active):
         """Count an operation in float64, which most GPUs run at 1/32 or 1/64 of float32's speed."""
         here = self._here(active)
@@ -208,6 +215,7 @@ class Counts:
     barriers = property(lambda self: self._events_of("block"))
     warp_barriers = property(lambda self: self._events_of("warp"))
     exchanges = property(lambda self: self._events_of("exchange"))
+    matrices = property(lambda self: self._events_of("matrix"))
     float64_operations = property(lambda self: self._events_of("double"))
 
 

@@ -240,6 +240,8 @@ class Calls(LanguagePart):
             return intrinsics.grid(path, int(axes))
         if path in ("shared.array", "local.array"):
             return self._array(path, node)
+        if path == "cp_async_wait":
+            self._check_groups(node)
         if path == "const.array_like":
             return self.expression(node.args[0])
         function = intrinsics.FUNCTIONS.get(path)
@@ -251,6 +253,18 @@ class Calls(LanguagePart):
         if hasattr(function, "plain"):
             return self._plain(node, function.plain)
         return self._context(node, function, wanted)
+
+    def _check_groups(self, node):
+        """Refuse a number of groups that the compiler could not put into the instruction."""
+        groups = self.folded(node.args[0]) if len(node.args) == 1 else MISSING
+        if not isinstance(groups, np.integer) or groups < 0:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node)}: how many groups may still be on their way must be known when"
+                " the kernel is compiled",
+                fix="cuda.cp_async_wait(0) waits for all; with two tiles in turn,"
+                " cuda.cp_async_wait(1) leaves the next one on its way",
+            )
 
     def _array(self, path, node):
         names = ("shape", "dtype", "alignment")  # alignment is in bytes: every array has it here

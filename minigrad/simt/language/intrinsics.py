@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.errors import SimulationError
+from minigrad.simt.language import copies
 from minigrad.simt.language.functions import floating
-from minigrad.simt.machine import barriers, half, warps
+from minigrad.simt.machine import barriers, half, tensor, warps
 from minigrad.simt.machine.arrays import ArrayView, PointerView, Triple
 from minigrad.simt.machine.faults import fault, offender
 from minigrad.simt.machine.masks import Misuse, describe, merge
@@ -200,5 +201,7 @@ FUNCTIONS = {
     "cbrt": plain(lambda x: np.cbrt(floating(x))),
     **barriers.FUNCTIONS,
     **warps.FUNCTIONS,
+    **tensor.FUNCTIONS,
+    **copies.FUNCTIONS,
     **{name: plain(function) for name, function in half.FUNCTIONS.items()},
 }

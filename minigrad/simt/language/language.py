@@ -25,9 +25,10 @@ fp16.heq fp16.hne fp16.hgt fp16.hge fp16.hlt fp16.hle fp16.hexp fp16.hexp2 fp16.
 fp16.hlog fp16.hlog2 fp16.hlog10 fp16.hsin fp16.hcos fp16.hsqrt fp16.hrsqrt fp16.hrcp
 fp16.hfloor fp16.hceil fp16.htrunc fp16.hrint
 atomic_add atomic_max atomic_min load4 store4
+mma_f16 mma_bf16 mma_tf32 ldmatrix ldmatrix_trans cp_async cp_async_commit cp_async_wait
 """
 PATHS = tuple(_WORDS.split())
-_TAKES_NOTHING = ("syncthreads", "syncwarp", "activemask", "threadfence")
+_TAKES_NOTHING = ("syncthreads", "syncwarp", "activemask", "threadfence", "cp_async_commit")
 
 
 def _plain(path):
@@ -97,3 +98,6 @@ def _tree():
 cuda = _tree()
 atomic_add, atomic_max, atomic_min = cuda.atomic_add, cuda.atomic_max, cuda.atomic_min
 load4, store4 = cuda.load4, cuda.store4
+mma_f16, mma_bf16 = cuda.mma_f16, cuda.mma_bf16
+ldmatrix, ldmatrix_trans = cuda.ldmatrix, cuda.ldmatrix_trans
+cp_async, cp_async_commit, cp_async_wait = cuda.cp_async, cuda.cp_async_commit, cuda.cp_async_wait

@@ -19,13 +19,16 @@ class Wave:
         arrays: shared arrays by the site of their declaration, and constant arrays.
         dynamic: bytes of dynamic shared memory per block; `dynamic_region` once it is used.
         counts: the object that counts events for a report, or None.
+        copies: asynchronous copies that are on their way; commits: int64 (lanes.count,), how many
+            groups of them each lane has closed. See `language.copies`.
     """
 
     def __init__(self, lanes, memory, dynamic, constants, counts=None):
         self.lanes, self.memory, self.dynamic, self.counts = lanes, memory, dynamic, counts
         self.exited = DEAD
         self.trail, self.returns = [], []
-        self.arrays = {}
+        self.arrays, self.copies = {}, []
+        self.commits = np.zeros(lanes.count, np.int64)
         self.constants = constants
         self.dynamic_region = None
         self.block_dim = tuple(np.int32(n) for n in lanes.extents)

@@ -128,10 +128,28 @@ class Region:
             cells, operation, index, value, active, self.memory.lanes.count, want_old=old
         )
 
+    def begin_copy(self, dtype, index, active, site, width):
+        """Record that an asynchronous copy begins, into elements to be used after `land`."""
+        self._note(WRITE, dtype, index, active, site, width)
+        if self._guard is not None:
+            self._guard.begin_copy(index[active] * dtype.itemsize, active, site)
+
+    def land(self, dtype, index, value, active, site, width):
+        """Write what an asynchronous copy has read."""
+        if self._guard is not None:
+            self._guard.flying.land(index[active] * dtype.itemsize)
+        self.watch(WRITE, dtype, index, active, site, width)
+        for k, part in enumerate(value):
+            self.typed(dtype)[index[active] + k] = part[active]
+
+    def watch(self, kind, dtype, index, active, site, width):
+        """Check an access for races, without counting it."""
+        if self._guard is not None:
+            self._guard.access(kind, dtype.itemsize, index, active, site, width)
+
     def _note(self, kind, dtype, index, active, site, width):
         size = dtype.itemsize
-        if self._guard is not None:
-            self._guard.access(kind, size, index, active, site, width)
+        self.watch(kind, dtype, index, active, site, width)
         counts = self.memory.counts
         if counts is not None:
             counts.access(_NAMES[kind], self, site, index * size, size * width, active)

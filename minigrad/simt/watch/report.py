@@ -73,6 +73,7 @@ def remarks(counts):
         (counts.barriers, "barrier", "block"),
         (counts.warp_barriers, "syncwarp", "warp"),
         (counts.exchanges, "shuffle or vote", "warp"),
+        (counts.matrices, "product of a tensor core", "warp"),
     ):
         for event in events:
             times = "once" if event.times == 1 else f"{event.times:,} times, each time"

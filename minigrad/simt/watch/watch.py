@@ -8,9 +8,10 @@ import numpy as np
 from minigrad.errors import DataRaceError, SimulationError, UninitializedReadError
 from minigrad.simt.machine.faults import fault
 from minigrad.simt.machine.lanes import unfold
+from minigrad.simt.watch.flying import Flying
 from minigrad.simt.watch.ordering import Log, Ordering
 from minigrad.simt.watch.races import Shadow
-from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Keys, Use
+from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Conflict, Keys, Use
 
 OTHER_SITES = (1 << SITE_BITS) - 1  # stands for all sites beyond the first 4,095
 
@@ -88,6 +89,7 @@ class Guard:
         self.grain = 0  # bytes of a cell: the smallest element used so far
         self.shadow: Any = None  # until the first access
         self.filled: Any = None
+        self.flying: Any = None  # until the first asynchronous copy
         self.log = Log() if watch.ordering is not None else None
         self.full = used is None  # whether every byte has been written; true of global memory
         if used is not None:
@@ -100,6 +102,8 @@ class Guard:
         scale = itemsize // self.grain
         watch, shadow = self.watch, self.shadow
         use = Use(index, scale, scale * width, active, watch.keys, watch.number(site))
+        if self.flying is not None:
+            self._check_landed(kind, use, itemsize, site)
         if not self.full:
             if kind == WRITE:
                 self.filled[use.cells] = True
@@ -118,6 +122,19 @@ class Guard:
             watch.ordering.keep(self.log, kind, use)
             if kind == ATOMIC:
                 watch.ordering.atomic(self, use.cells[:: use.parts] * self.grain, use.some)
+
+    def begin_copy(self, byte, active, site):
+        """Record that active lanes begin to copy asynchronously to where these bytes begin."""
+        if self.flying is None:
+            self.flying = Flying(self.region.data.size)
+        self.flying.begin(byte, np.flatnonzero(active), self.watch.number(site))
+
+    def _check_landed(self, kind, use, itemsize, site):
+        found = self.flying.first(use.cells * self.grain)
+        if found is not None:
+            at, lane, number = found
+            thread = int(use.keys.number[lane])
+            self._raise(Conflict(at, thread, number, COPY), kind, use, itemsize, site)
 
     def forget(self):
         """Forget earlier accesses: all blocks of the wave have passed a barrier."""
@@ -178,7 +195,7 @@ class Guard:
         line = "a place beyond the first 4,095" if their is None else their.where
         error = fault(
             DataRaceError,
-            f"{site.text}: two threads use one element, and nothing says who comes first",
+            f"{site.text}: {_IN_FLIGHT if found.kind == COPY else _UNORDERED}",
             site,
             watch.lanes,
             lane,
@@ -198,11 +215,29 @@ class Guard:
             del error  # it holds this frame: a cycle
 
 
+COPY = "copy"  # the kind of an asynchronous copy that is on its way
+_IN_FLIGHT = "an asynchronous copy into this element has begun, and nothing has waited for it"
+_UNORDERED = "two threads use one element, and nothing says who comes first"
 _DOES = {READ: "reads it", WRITE: "writes it", ATOMIC: "changes it by an atomic operation"}
-_DID = {READ: "has read it", WRITE: "has written it", ATOMIC: "has changed it atomically"}
+_DID = {
+    READ: "has read it",
+    WRITE: "has written it",
+    ATOMIC: "has changed it atomically",
+    COPY: "has begun the copy",
+}
 
 
 def _cure(kind, found, block, other_block, site, their):
+    if found.kind == COPY:
+        return (
+            "cuda.cp_async_commit() after the copies, and before the data is used "
+            "cuda.cp_async_wait(0) by the threads that copy, then cuda.syncthreads()"
+        )
+    if block == other_block and their is not None and "cp_async(" in their.text:
+        return (
+            "cuda.cp_async_wait waits for the thread's own copies: put cuda.syncthreads() between "
+            "it and the use by other threads, and between the use and the next copy"
+        )
     if kind == found.kind == WRITE and their is site:
         return (
             "give every thread an element of its own, or let one thread write; to add up, "

@@ -90,6 +90,8 @@ def _matmul(function):
     def wide(self, a, b, out, bias=None, accumulate=False):
         if not out.dtype.is_narrow:
             return function(self, a, b, out, bias, accumulate)
+        if self.matmul_narrow(a, b, out, bias, accumulate):
+            return None
         return (add if accumulate else write)(self, a, b, out, bias=bias, accumulate=accumulate)
 
     return wide

@@ -66,6 +66,15 @@ class Device:
         """
         raise NotImplementedError
 
+    def matmul_narrow(
+        self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False
+    ) -> bool:
+        """Compute matmul of halves as they are; return whether it has, or they are to be widened.
+
+        Each sum is float32 and is rounded once.
+        """
+        return False
+
     def gather(self, x: Array, index: Array, out: Array) -> None:
         """Set out[o, i, :] = x[o, index[i], :]; contiguous (outer, n, r), (m,), (outer, m, r).
 

@@ -8,8 +8,15 @@ from minigrad.simt.language.language import (  # noqa: F401 - as above
     atomic_add,
     atomic_max,
     atomic_min,
+    cp_async,
+    cp_async_commit,
+    cp_async_wait,
     cuda,
+    ldmatrix,
+    ldmatrix_trans,
     load4,
+    mma_bf16,
+    mma_f16,
     store4,
 )
 

@@ -67,6 +67,7 @@ class Collector:
             yield
         finally:
             kind.launch = self.run
+            self.device.__dict__.pop("has_tensor_cores", None)
             self.device.__dict__.pop("all_within", None)
 
 
@@ -212,6 +213,12 @@ def _large(found):
     ):
         _ = mg.ones((m, k)) @ mg.ones((k, n))
         _ = mg.ones((k, m)).T @ mg.ones((n, k)).T
+    found.device.has_tensor_cores = True
+    for dtype, n in itertools.product(("float16", "bfloat16"), (64, 65)):
+        found.label = f"matmul {dtype}, tensor cores"
+        x = mg.ones((n, n), dtype=dtype)
+        for left, right in itertools.product((x, x.T), repeat=2):
+            _ = left @ right
     found.label = "cumsum, large"
     for shape, axis in (((1 << 16,), 0), ((4096, 64), 0), ((64, 4096), 1)):
         mg.cumsum(mg.ones(shape), axis=axis)

@@ -30,6 +30,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
 
     def __init__(self, driver):
         self.driver, self.capability = driver, driver.capability
+        self.has_tensor_cores = self.capability >= (8, 0)
         self.transfer = Transfer(driver)
         self.pool = Pool(self.name, driver.allocate, memset=driver.fill)
         self._loaded = {}  # GpuKernel -> (the driver's kernel, converters)

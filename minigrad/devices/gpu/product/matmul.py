@@ -8,6 +8,7 @@ from minigrad.array.layout import expand_strides
 from minigrad.devices.gpu.entries import blocks_of, entry
 from minigrad.devices.gpu.product.matmul_plan import calls
 from minigrad.devices.gpu.product.matmul_text import BIAS
+from minigrad.devices.gpu.product.tensor_plan import tensor_calls
 from minigrad.devices.gpu.table import GpuTable
 
 
@@ -25,6 +26,26 @@ def add_splits(device, parts, added, out, splits, numbers=None):
 
 class Matmul(GpuTable):
     """Matrix products of the device table (see `table.Device`)."""
+
+    has_tensor_cores = False  # which multiply halves as they are
+
+    def matmul_narrow(self, a, b, out, bias=None, accumulate=False):
+        if not self.has_tensor_cores or accumulate or not out.size:
+            return False
+        layouts = (a.shape, a.strides), (b.shape, b.strides), (out.shape, out.strides)
+        remainders = a.address % 16, b.address % 16
+        found = tensor_calls(*layouts, out.dtype, remainders, bias is not None)
+        if found is None:
+            return False
+        added = out if bias is None else self.contiguous(bias)
+        for call in found:
+            left, right, target = (
+                x.view((), (), x.offset + at) if at else x
+                for x, at in ((a, call.a_at), (b, call.b_at), (out, call.out_at))
+            )
+            operands = (left, right, added, target, *call.numbers)
+            self.launch(call.kernel, call.grid, call.threads, operands)
+        return True
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         if not out.size:

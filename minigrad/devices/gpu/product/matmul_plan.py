@@ -145,12 +145,12 @@ def _cut(dims, each):
     ]
 
 
-def is_whole(address, size, s, k, s_k, others):
-    """Return whether an operand (size, k) with strides s and s_k can be read in vectors of 4."""
-    if address % 16 or any(x % 4 for x in others):
+def is_whole(address, size, s, k, s_k, others, each=4):
+    """Return whether an operand (size, k) with strides s and s_k can be read in vectors."""
+    if address % 16 or any(x % each for x in others):
         return False
-    return (s_k == 1 and k % 4 == 0 and s % 4 == 0) or (
-        s == 1 and s_k != 1 and size % 4 == 0 and s_k % 4 == 0
+    return (s_k == 1 and k % each == 0 and s % each == 0) or (
+        s == 1 and s_k != 1 and size % each == 0 and s_k % each == 0
     )
 
 

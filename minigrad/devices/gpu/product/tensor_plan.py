@@ -33,10 +33,10 @@ class TensorCall(NamedTuple):
 
 
 @functools.cache
-def kernel(code, a_way, b_way):
-    """Return the GpuKernel for halves of a code; a_way, b_way: see `tensor_text`."""
-    includes = ("gpu_tensor", "rounding") if code == "b2" else ("gpu_tensor",)
-    return gpu_kernel(text(code, a_way, b_way), signature(code), includes)
+def kernel(dtype, a_way, b_way):
+    """Return the GpuKernel for halves of a DType; a_way, b_way: see `tensor_text`."""
+    includes = ("gpu_tensor", "rounding") if dtype.is_coded else ("gpu_tensor",)
+    return gpu_kernel(text(dtype, a_way, b_way), signature(dtype.code), includes)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -71,7 +71,7 @@ def tensor_calls(a_layout, b_layout, out_layout, dtype, remainders, has_bias):
             *outer, *inner, p.out_m, tiles[0], int(has_bias),
         )  # fmt: skip
         grid = tiles[0] * tiles[1], 1, size_of(p.batch)
-        found.append(TensorCall(a_at, b_at, out_at, kernel(dtype.code, *ways), grid, numbers))
+        found.append(TensorCall(a_at, b_at, out_at, kernel(dtype, *ways), grid, numbers))
     return tuple(found)
 
 

@@ -107,15 +107,16 @@ def _fragments(name, way, own):
     ]
 
 
-def text(code, a_way, b_way):
-    """Return the kernel for halves of a code, f2 or b2: out[z] = a[z] @ b[z] + bias.
+def text(dtype, a_way, b_way):
+    """Return the kernel for halves of a DType: out[z] = a[z] @ b[z] + bias.
 
     z counts blocks along the grid's z; its last axis is `inner` long.
     """
-    kind, word = code.upper(), {"f2": "f16", "b2": "bf16"}[code]
-    is_coded = code == "b2"
-    number = "f4_of_b2(bias[column])" if is_coded else "F4(bias[column])"
-    cell = "B2(b2_of_f4(total))" if is_coded else "F2(total)"
+    kind, word, wide = dtype.text, dtype.name.replace("loat", ""), dtype.arithmetic
+    number, cell = f"{wide.text}(bias[column])", f"{kind}(total)"
+    if dtype.is_coded:
+        number = f"{wide.code}_of_{dtype.code}(bias[column])"
+        cell = f"{kind}({dtype.code}_of_{wide.code}(total))"
     sums = [f"c{i}{j}" for i in range(2) for j in range(4)]
     shared = [
         f"{name}_shared = cuda.shared.array({2 * rows * (columns + EACH)}, {kind}, 16)"

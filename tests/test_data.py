@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minigrad import errors
-from minigrad.data import batches, load_digits, stratified_split
+from minigrad.data import batches, load_digits, load_text, stratified_split
 
 
 def test_load_digits_returns_the_documented_arrays():
@@ -37,6 +37,16 @@ def test_load_digits_twice_shares_nothing():
     first[:] = -1
     second, _ = load_digits()
     assert second.min() == 0
+
+
+def test_load_text_returns_the_documented_prose():
+    text = load_text()
+    assert (len(text), len(set(text))) == (211_028, 94)
+    assert text.isascii()
+    assert "\r" not in text
+    words = Counter(text.split())
+    assert words["the"] > 1500  # English
+    assert words["statement"] > 100  # about Python
 
 
 def test_stratified_split_of_the_digits_holds_out_a_fifth_of_each_class():

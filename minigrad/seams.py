@@ -129,6 +129,10 @@ class Seams(threading.local):
             step(scaler, optimizer, step): calls step(), or leaves it out.
             update(scaler) -> (scale, growth_tracker), which the GradScaler takes over.
 
+    Ranks:
+        all_reduce(engine) -> an engine of `distributed` that moves data in its place, and sums in
+            its own way.
+
     Tracing:
         effects: an Effects; never None.
     """
@@ -147,6 +151,7 @@ class Seams(threading.local):
     update: Any = None
     clip_grad_norm_: Any = None
     grad_scaler: Any = None
+    all_reduce: Any = None
     effects: Any = Effects()
 
     def replace(self, **parts):

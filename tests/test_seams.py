@@ -334,6 +334,7 @@ def test_every_seam_has_a_test_here():
     tested |= {"kernels"}  # in test_seam_kernels.py
     tested |= {"pool", "plan_reuse"}  # in test_seam_memory.py
     tested |= {"grad_scaler"}  # in test_seam_scaler.py
+    tested |= {"all_reduce"}  # in test_seam_ranks.py
     assert tested == set(SEAMS)
 
 

@@ -7,6 +7,7 @@ the engine.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,6 +123,49 @@ class Optimizer:
     def step(self) -> None:
         """Update the parameters."""
         self.update()
+
+
+class StuckError(RuntimeError):
+    """Raised where a worker waits for an array that will never come."""
+
+
+@dataclass(eq=False)
+class Worker:
+    """One of several workers, each with a memory of its own, that send arrays to one another.
+
+    Attributes:
+        rank: its number, from 0 to size - 1.
+        size: how many workers there are.
+        post: what carries the arrays, with send(rank, to, array) and receive(rank, source).
+    """
+
+    rank: int
+    size: int
+    post: Any = field(repr=False)
+
+    def send(self, to: int, array: Any) -> None:
+        """Send an array to the worker of rank `to`, as it is now; go on at once."""
+        self.post.send(self.rank, self._other("send to", to), array)
+
+    def receive(self, source: int) -> Any:
+        """Wait for the next array from the worker of rank `source`, and return it.
+
+        Raises:
+            StuckError: it will never come, because that worker has ended, or waits itself.
+        """
+        return self.post.receive(self.rank, self._other("receive from", source))
+
+    def _other(self, what: str, rank: int) -> int:
+        try:
+            other = operator.index(rank)
+        except TypeError:
+            raise TypeError(f"{what} {rank!r}: a rank is an int") from None
+        if not 0 <= other < self.size or other == self.rank:
+            raise ValueError(
+                f"worker {self.rank}: {what} worker {other}, but the others are "
+                f"{', '.join(str(r) for r in range(self.size) if r != self.rank) or 'none'}"
+            )
+        return other
 
 
 @dataclass(eq=False)

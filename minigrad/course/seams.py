@@ -17,6 +17,7 @@ from minigrad.course.seam_parts import (
     Update,
     UpdateByAlgorithm,
 )
+from minigrad.course.seam_ranks import LearnersSum
 from minigrad.course.seam_scaler import SCALER_METHODS, LearnersScaler
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
@@ -102,6 +103,7 @@ SEAMS: dict[str, tuple[str, Callable]] = {
     "update": ("update", _update),
     "clip_grad_norm_": ("clip_grad_norm_", _function(ClipGradNorm)),
     "grad_scaler": ("grad_scaler", _class(LearnersScaler, *SCALER_METHODS)),
+    "all_reduce": ("all_reduce", _function(LearnersSum)),
     "kernels": ("kernel", kernels),
 }
 
@@ -139,6 +141,9 @@ class use(Block):
       GradScaler(init_scale, growth_factor, backoff_factor, growth_interval) and has .scale(loss),
       .unscale_(optimizer), .step(optimizer), .update(), .get_scale(), .growth_tracker. Its loss is
       1.0, its optimizers have .step() and .parameters with .grad alone.
+    - all_reduce=f: f(worker, x) -> the sum of the x of all ranks of `mg.distributed`, arrays of
+      floats, the same bits on every rank; worker has .rank, .size, .send(to, array) and
+      .receive(source). Opened on every rank.
     - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
       devices "simt" and "cuda" with a block of 128 threads per row; `launches` counts it. Or f is
       compiled by Numba (@njit): then it runs on the CPU, with rows of float32 or float64. So do

@@ -29,9 +29,9 @@ class Head(NamedTuple):
 class Engine:
     """Moves data between the ranks of a group. This one has a single rank.
 
-    Every method but `leave` is called by all ranks, in the same order. Arrays are contiguous
-    ndarrays of the same shape and dtype on all ranks. An engine raises DistributedError when a rank
-    does not come within `timeout` seconds, has failed, or has ended.
+    `send`, `receive` and `leave` are one rank's own. All ranks call the other methods, in the same
+    order. Arrays are contiguous ndarrays of the same shape and dtype on all ranks. An engine raises
+    DistributedError when a rank does not come within `timeout` seconds, has failed, or has ended.
     """
 
     name = "alone"
@@ -63,6 +63,12 @@ class Engine:
     def gather(self, data, head) -> list:
         """Return the data of all ranks, by rank."""
         return [data]
+
+    def send(self, message, rank):
+        """Send an object to a rank, as it is now, without waiting for it."""
+
+    def receive(self, rank, head) -> Any:
+        """Return the next object that a rank has sent to this one."""
 
     def leave(self, reason):
         """Tell the other ranks why this one takes part in no further call."""

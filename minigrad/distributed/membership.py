@@ -17,10 +17,15 @@ class Group:
     """One rank's membership in a group: an engine, and the number of calls that it has made."""
 
     def __init__(self, engine):
-        self.engine = engine
+        self._engine = engine
         self.rank, self.size = engine.rank, engine.size
         self.count = 0
         self.failure = ""  # the text of the error after which no call can be made
+
+    @property
+    def engine(self):
+        """Return what moves data: the engine, or what a learner's part makes of it."""
+        return self._engine if seams.all_reduce is None else seams.all_reduce(self._engine)
 
     def agree(self, what, note=None):
         """Compare a call with those of the other ranks. Return this rank's head, and all notes.

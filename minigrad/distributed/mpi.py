@@ -18,7 +18,7 @@ from minigrad.distributed.notes import died, note_call, note_joined
 from minigrad.distributed.supervisor import FOLDER, first_line
 from minigrad.errors import MissingLibraryError
 
-HEAD, GONE = 1, 2  # tags of messages
+HEAD, GONE, ALONE = 1, 2, 3  # tags of messages; ALONE: to one rank
 SPINS = 200  # polls before the first pause
 PAUSE = 5e-5  # seconds
 NEWS = 0.02  # seconds between two looks for notes of dead ranks
@@ -103,6 +103,18 @@ class MpiEngine(Engine):
         request = self.comm.Iallgather(_bytes(data), _bytes(found))
         self._move(self._started(request, (data, found)), head)
         return list(found)
+
+    def send(self, message, rank):
+        self._send(pickle.dumps(message), rank, ALONE)
+
+    def receive(self, rank, head):
+        self._poll(lambda: self.comm.Iprobe(rank, ALONE) or self._hear() or rank in self._gone)
+        if self.comm.Iprobe(rank, ALONE):
+            return self._receive(rank, ALONE)
+        self._before = head.number
+        dead = [g for g in self._gone.values() if not g.before]
+        late = Gone(head.number, [rank], f"sent nothing within {self.timeout:g} s")
+        raise self._given_up(head, dead or [self._gone.get(rank, late)])
 
     def leave(self, reason):
         self._leave([self.rank], reason)

@@ -1,6 +1,7 @@
 """Ranks that are threads of this process: to learn, and to test without processes."""
 
 import collections
+import copy
 import threading
 import time
 
@@ -30,6 +31,7 @@ class Meeting:
         self.changed = threading.Condition()
         self.rounds = {}  # round -> {rank: what it left}, until all have taken it
         self.taken = collections.Counter()  # round -> how many ranks have
+        self.sent = collections.defaultdict(collections.deque)  # (from, to) -> messages
         self.reasons = {}  # rank -> (the ranks at fault, text): why it comes no more
 
     def post(self, rank, place, what):
@@ -58,6 +60,24 @@ class Meeting:
 
     def _is_over(self, came):
         return len(came) == self.size or any(k not in came for k in self.reasons)
+
+    def send(self, rank, to, message):
+        """Leave a message for one rank."""
+        with self.changed:
+            self.sent[rank, to].append(message)
+            self.changed.notify_all()
+
+    def receive(self, rank, source, head):
+        """Return the next message of one rank to another."""
+        with self.changed:
+            found = self.sent[source, rank]
+            self.changed.wait_for(lambda: found or source in self.reasons, self.timeout)
+            if found:
+                return found.popleft()
+            late = [source], f"sent nothing within {self.timeout:g} s"
+            ranks, text = self.reasons.get(source, late)
+            self._note(rank, ranks, text)
+            raise absent(head, ranks, text)
 
     def leave(self, rank, reason):
         """Note that a rank comes no more."""
@@ -110,6 +130,12 @@ class ThreadEngine(Engine):
 
     def gather(self, data, head):
         return [part.copy() for part in self._meet(data.copy(), head)]
+
+    def send(self, message, rank):
+        self.meeting.send(self.rank, rank, copy.deepcopy(message))
+
+    def receive(self, rank, head):
+        return self.meeting.receive(self.rank, rank, head)
 
     def leave(self, reason):
         self.meeting.leave(self.rank, reason)

@@ -111,6 +111,8 @@ def make_parser() -> argparse.ArgumentParser:
     help_text = "show the wall of your parts, the exercises and their points"
     command = add("status", help_text, status.run, more)
     command.add_argument("lessons", nargs="*", help="such as 08, or 02-05 (default: all)")
+    help_text = "train digits on all your parts at once, and show what ran through them"
+    command.add_argument("--engine", action="store_true", help=help_text)
 
     more = "What you wrote is copied into .minigrad/backup first."
     command = add("reset", "bring back an exercise file's stub; yours is kept", reset.run, more)

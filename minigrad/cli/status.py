@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 
+from minigrad.cli import engine
 from minigrad.cli.next_exercise import brief
 from minigrad.cli.ranges import spelled_out
 from minigrad.course.scores import Standing, duration, up_to_date
@@ -23,6 +24,8 @@ def run(options: argparse.Namespace) -> int:
     folder = find_folder()
     style = Style()
     stems = [find_stem(name) for name in spelled_out(options.lessons, known_stems())]
+    if options.engine:
+        return engine.show(folder, stems, style)
     lessons = [one for one in up_to_date(folder) if not stems or one[0].stem in stems]
     every = [standing for _, some in lessons for standing in some]
     parts = [one for one in every if one.is_part]

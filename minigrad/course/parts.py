@@ -11,7 +11,7 @@ lesson never blocks a later one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any
@@ -140,13 +140,25 @@ def passed_parts() -> list[str]:
 
 def replacements(ids: list[str]) -> dict[str, Any]:
     """Return the arguments of `use` for these exercises; load their functions by path."""
+    return arguments(functions(ids))
+
+
+def functions(ids: list[str]) -> dict[str, Any]:
+    """Return for each exercise its function as its seam takes it; load the files by path."""
     modules = {number: load(number) for number in {exercise_id[:2] for exercise_id in ids}}
+    found = {one: getattr(modules[one[:2]], one[3:]) for one in ids}
+    return {one: ADAPTERS.get(one, _as_it_is)(function) for one, function in found.items()}
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
+def arguments(adapted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `use` for what `functions` has returned."""
     taken: dict[str, Any] = {}
-    for exercise_id in ids:
+    for exercise_id, function in adapted.items():
         seam, key = PARTS[exercise_id]
-        function = getattr(modules[exercise_id[:2]], exercise_id[3:])
-        if adapt := ADAPTERS.get(exercise_id):
-            function = adapt(function)
         if key is None:
             taken[seam] = function
         else:

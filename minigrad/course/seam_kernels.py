@@ -21,6 +21,7 @@ KERNELS = {
     "matmul": ("matmul", ("a", "b", "c")),
 }
 GPUS = ("simt", "cuda")
+ON_A_GPU = " on a GPU"  # ends the label of a CUDA kernel
 ON_GPUS = ("softmax",)  # those that may be CUDA kernels
 DTYPES = {"cpu": ("float32", "float64"), "simt": ("float32",), "cuda": ("float32",)}
 
@@ -110,11 +111,7 @@ class LearnersKernels:
         shape = (x.size // x.shape[-1], x.shape[-1])
         strides = contiguous_strides(shape)
         rows = [Variable(a.view(shape, strides)) for a in (device_of(x).contiguous(x), out)]
-        try:
-            self.kernels[op][shape[0], THREADS](*rows)
-        except Exception as error:
-            error.add_note(f"(raised by {part.name}, which runs in the engine as {part.seam})")
-            raise
+        part.run(self.kernels[op][shape[0], THREADS], *rows)
 
 
 def kernels(name, table):
@@ -144,6 +141,8 @@ def kernels(name, table):
                     "put @njit above it",
                 )
             part = Part(f"{name}[{key!r}]", kernel if is_for_cpu else function)
+            if not is_for_cpu:
+                part.label += ON_A_GPU
             parts.setdefault(key, {})["cpu" if is_for_cpu else "gpu"] = part
     return LearnersKernels(parts, lenient)
 

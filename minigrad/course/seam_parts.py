@@ -22,19 +22,31 @@ from minigrad.tape.versions import raise_modified
 
 
 class Part:
-    """A learner's function that replaces a part of the engine."""
+    """A learner's function that replaces a part of the engine.
+
+    label: the seam without the method, such as "pool" or "update['SGD']".
+    """
+
+    tally: Any = None  # of the class: a `tally.Tally` while somebody counts the calls
 
     def __init__(self, seam, function: Any):
         self.seam, self.function = seam, function
+        self.label = seam.partition(" (")[0]
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.name = getattr(function, "__name__", type(function).__name__)
         self.where = describe_line(code.co_filename, code.co_firstlineno) if code else self.name
 
-    @interruptible
     def __call__(self, *args) -> Any:
-        """Call the function; add a note to its errors that says where it ran."""
+        """Call the function."""
+        return self.run(self.function, *args)
+
+    @interruptible
+    def run(self, function, *args) -> Any:
+        """Call a function for this part; add a note to its errors that says where it ran."""
         try:
-            return self.function(*args)
+            if Part.tally is not None:
+                return Part.tally.call(self.label, function, args)
+            return function(*args)
         except Exception as error:
             error.add_note(f"(raised by {self.name}, which runs in the engine as {self.seam})")
             raise

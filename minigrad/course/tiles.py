@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError, find_exercises, find_folder
+from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder
 
 
 class Found(str):
@@ -19,6 +19,12 @@ class Found(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def agree(mine: Sequence[float], reference: Sequence[float]) -> bool:
+    """Return whether two trainings have the same losses, up to rounding."""
+    ours, theirs = np.asarray(mine, float), np.asarray(reference, float)
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
 def light(
@@ -38,21 +44,28 @@ def light(
     lesson, exercises = find_exercises(exercise_id)
     if len(exercises) != 1:
         raise CourseError(f"a tile belongs to one exercise, not to lesson {lesson.number}")
-    ours, theirs = np.asarray(mine, float), np.asarray(reference, float)
     if calls < 1:
         return Found("Your function was never called, so the tile stays dark.")
-    if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-3, atol=1e-6):
+    if not agree(mine, reference):
         return Found("The losses differ from the reference's, so the tile stays dark.")
-
-    def change(data: dict[str, Any]) -> None:
-        data["engine"][exercises[0].id] = {
-            "calls": calls,
-            "last_loss": float(ours[-1]),
-            "when": time.strftime("%Y-%m-%dT%H:%M:%S"),
-        }
-
     try:
-        progress.update(find_folder().state, change)
+        remember(find_folder(), {exercises[0].id: calls}, float(mine[-1]))
     except (CourseError, OSError) as error:
         return Found(f"Your part runs the engine. (Not remembered: {error})")
     return Found(f"■ {exercises[0].id} runs the engine: called {calls} times, the same losses.")
+
+
+def remember(folder: CourseFolder, calls: Mapping[str, int], last_loss: float) -> None:
+    """Light the tiles of exercises whose parts ran in one training; `calls`: how often each."""
+    ran = {
+        exercise_id: {
+            "calls": n, "last_loss": last_loss, "when": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        }
+        for exercise_id, n in calls.items()
+        if n
+    }  # fmt: skip
+
+    def change(data: dict[str, Any]) -> None:
+        data["engine"].update(ran)
+
+    progress.update(folder.state, change)

@@ -1,0 +1,192 @@
+"""`minigrad status --engine`: trains digits on the learner's whole engine, and says what ran."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from minigrad.course.own_run import (
+    COMPILED_PARTS,
+    GPU_PARTS,
+    GRACE,
+    LONGEST,
+    REPORT,
+    RUNNING,
+    TRACEBACK,
+    Report,
+    Run,
+    label_of,
+)
+from minigrad.course.parts import PARTS, passed_parts
+from minigrad.course.tiles import remember
+from minigrad.grader.folder import CourseError, CourseFolder, find_stem
+from minigrad.grader.report import Style
+
+FRAME = re.compile(
+    r'File "(?P<file>[^"]*[\\/]exercises[\\/](?P<name>[^"\\/]+))", line (?P<line>\d+)'
+)
+KNOWN = {label_of(one) for one in PARTS}
+WHY_COMPILED = (
+    "a step is compiled only where no part above memory is replaced: so that was another training"
+)
+
+
+def show(folder: CourseFolder, stems: list[str], style: Style) -> int:
+    """Train, light the tiles of the parts that ran, and print the table.
+
+    Args:
+        stems: the lessons whose parts take part; none: all.
+    """
+    wanted = [one for one in PARTS if not stems or find_stem(one[:2]) in stems]
+    if not wanted:
+        print("These lessons have no part that runs in the engine.")
+        return 0
+    ids = [one for one in passed_parts() if one in wanted]
+    if not ids:
+        print(
+            f"None of these {len(wanted)} parts is yours yet: {', '.join(wanted)}.\n"
+            f"When one has passed (`minigrad check {wanted[0]}`), this command trains digits with "
+            "it in the engine."
+        )
+        return 1
+    names = f"{len(ids)} of {len(wanted)} parts are yours"
+    print(f"{names}; training digits twice, without them and with them ...", flush=True)
+    report = report_apart(folder, ids)
+    for run in (report.eager, report.compiled):
+        if run and run.ids:
+            remember(folder, run.calls, run.mine[-1])
+    print("\n".join(lines_of(report, wanted, style)))
+    return 1 if report.left_out else 0
+
+
+def report_apart(folder: CourseFolder, ids: list[str]) -> Report:
+    """Return the report of a process of its own; leave out parts that stop it.
+
+    Raises:
+        CourseError: it ended, and no part was running.
+    """
+    ids, left_out = [*ids], {}
+    while True:
+        with tempfile.TemporaryDirectory(prefix="minigrad-engine-") as name:
+            place = Path(name)
+            # -P: else a learner's random.py in the folder would hide Python's
+            command = [sys.executable, "-P", "-m", "minigrad.course.own_run", name, *ids]
+            with open(place / "said", "wb") as said:
+                code = subprocess.call(
+                    command, cwd=folder.root, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                )
+            if (place / REPORT).is_file():
+                report = Report.from_json((place / REPORT).read_text(encoding="utf-8"))
+                report.left_out = {**left_out, **report.left_out}
+                return report
+            running, where = stopped_in(place)
+            culprits = [one for one in ids if label_of(one) == running]
+            if not culprits:
+                said = (place / "said").read_text("utf-8", "replace").strip()
+                raise CourseError(
+                    f"the training ended with code {code}, while none of your parts ran:\n"
+                    f"{(said or where)[-800:]}"
+                )
+        is_late = f"did not return within {LONGEST + GRACE:.0f} s"
+        why = is_late if "Timeout" in where else f"ended the process, code {code}"
+        frame = FRAME.search(where)
+        at = f", at {frame['name']}:{frame['line']}" if frame else ""
+        left_out[culprits[0]] = f"it {why}{at}"
+        ids.remove(culprits[0])
+
+
+def stopped_in(place: Path) -> tuple[str, str]:
+    """Return the label of the part that ran when a process ended, "" for none, and a traceback."""
+    texts = []
+    for name in (RUNNING, TRACEBACK):
+        path = place / name
+        texts.append(path.read_text("utf-8", "replace") if path.is_file() else "")
+    return texts[0].strip("\0"), texts[1]
+
+
+def lines_of(report: Report, wanted: list[str], style: Style) -> list[str]:
+    """Return what is to be said about a report, a line each."""
+    lines = []
+    if report.eager and report.eager.ids:
+        lines += ["", style.paint(losses_of(report.eager, "steps"), "bold")]
+        lines += table_of(report.eager)
+    if report.compiled and report.compiled.ids:
+        lines += ["", style.paint(losses_of(report.compiled, "compiled steps"), "bold")]
+        lines += [f"  {one}: {calls:,} calls" for one, calls in report.compiled.calls.items()]
+    calls: Counter[str] = Counter()
+    for run in (report.eager, report.compiled):
+        calls.update(run.calls if run else {})
+    ran = {one for one, n in calls.items() if n}
+    lines += [""] * bool(ran & (COMPILED_PARTS | GPU_PARTS) or calls.keys() - ran)
+    for one in sorted(ran & COMPILED_PARTS):
+        lines.append(f"{one} needs a compiled step, and {WHY_COMPILED}.")
+    for one in sorted(ran & GPU_PARTS):
+        lines.append(f"{one} needs a GPU: here it was a simulated one, which takes its time.")
+    for one in sorted(calls.keys() - ran):
+        lines.append(f"{one} was not called: this training has no work for {label_of(one)}.")
+    for one, why in report.left_out.items():
+        lines += ["", style.paint(f"Left out: {one} ({label_of(one)})", "failed"), f"  {why}"]
+        lines.append(f"  minigrad check {one} grades it again; the others ran without it")
+    missing = [one for one in wanted if one not in calls and one not in report.left_out]
+    if missing:
+        lines += ["", f"Not yours yet: {', '.join(missing)}"]
+    elif ran == set(PARTS):
+        lines += ["", "Every part of this engine that has a place for yours is yours."]
+    return lines
+
+
+def losses_of(run: Run, what: str) -> str:
+    """Return a sentence about the losses of one training."""
+    return (
+        f"{run.steps} {what}: minigrad's loss {run.reference[0]:.4f} -> "
+        f"{run.reference[run.steps - 1]:.4f}, yours {run.mine[0]:.4f} -> "
+        f"{run.mine[run.steps - 1]:.4f}: the same"
+    )
+
+
+def table_of(run: Run) -> list[str]:
+    """Return the lines of the table of one training."""
+    rows = rows_of(run)
+    width = max(len(row[0]) for row in rows)
+    head = f"  {'part':<{width}}  {'whose':<20} {'calls':>7} {'of calls':>9} {'of time':>8}"
+    return [head] + [
+        f"  {part:<{width}}  {whose:<20} {calls:>7,} {calls_share:>9} {time_share:>8}".rstrip()
+        for part, whose, calls, calls_share, time_share in rows
+    ]
+
+
+def rows_of(run: Run) -> list[tuple[str, str, int, str, str]]:
+    """Return the rows of the table: part, whose, calls, percent of calls, percent of time."""
+    own: Counter[str] = Counter()
+    for label, calls in run.own.items():
+        is_part = label in KNOWN and label not in map(label_of, run.calls)
+        own[label if is_part else f"{label.partition('[')[0]}, others"] += calls
+    of = sum(run.calls.values()) + own.total()
+
+    def row(part: str, whose: str, calls: int, seconds: float | None):
+        share = "" if seconds is None else f"{percent(seconds, run.seconds)} %"
+        return (part, whose, calls, f"{percent(calls, of)} %", share)
+
+    mine, seconds = sum(run.calls.values()), sum(run.times.values())
+    return [
+        *(row(label_of(one), one, calls, run.times[one]) for one, calls in run.calls.items()),
+        *(row(label, "minigrad", calls, None) for label, calls in sorted(own.items())),
+        row("together", "yours", mine, seconds),
+        row("together", "minigrad", of - mine, run.seconds - seconds),
+    ]
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a share in percent.
+
+    >>> percent(1, 3), percent(1, 1), percent(1, 10**6), percent(0, 3)
+    ('33.3', '100', '<0.1', '0')
+    """
+    share = 100 * part / whole if whole else 0.0
+    if 0 < share < 0.1:
+        return "<0.1"
+    return f"{share:.1f}".removesuffix(".0")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_GENERATED = "minigrad_kernel_"
+_GENERATED = ("minigrad_kernel_", "<the call of ")  # kernels; the code around a program
 _LIBRARIES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("stdlib", "purelib"))
 
 

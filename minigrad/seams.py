@@ -66,6 +66,13 @@ class Effects:
         """Returns the gradients of a custom Function. plan: its FunctionPlan."""
         return plan.called(dys, saved)
 
+    def each_run(self, name, function, inputs, wanted):
+        """Returns function(*inputs), Variables; each run of a program is to call it again.
+
+        wanted: [(shape, dtype)] of the results. Equal functions do the same.
+        """
+        return function(*inputs)
+
     def at_end(self, function):
         """A function is to be called when the step has been traced; it may refuse the step."""
 

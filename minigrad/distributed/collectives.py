@@ -3,17 +3,18 @@
 Each is two steps: the ranks compare what they ask for (`Group.agree`), then data moves.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minigrad.arguments import choice, number, whole
 from minigrad.array.dtypes import int64
 from minigrad.devices.backend import device_named, values
-from minigrad.distributed.membership import current
-from minigrad.errors import ArgumentError, DTypeError, GradientError
+from minigrad.distributed.membership import Group, current
+from minigrad.errors import ArgumentError, DistributedError, DTypeError, GradientError
 from minigrad.hints import teaching
 from minigrad.ops.creation import variable
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 
@@ -25,6 +26,7 @@ def all_reduce(x, op="sum", weight=None):
     """Combines the x of all ranks; returns the result, the same bits on every rank.
 
     (...) -> (...). Sums of ints and bools are int64. Sums of float16 are float32 until the end.
+    Each run of a compiled step makes the call again.
 
     Args:
         x: a Variable, or data for one. Gradients do not flow through: it must not require any.
@@ -45,7 +47,7 @@ def all_reduce(x, op="sum", weight=None):
     >>> mg.distributed.run(step, 3)  # (0 * 1 + 1 * 2 + 2 * 3) / 3
     [2.6666667461395264, 2.6666667461395264, 2.6666667461395264]
     """
-    group = current("all_reduce")
+    group = current("all_reduce", is_repeated=True)
     x = _operand("all_reduce", x)
     choice("all_reduce", "op", op, OPS)
     if (op == "weighted") != (weight is not None):
@@ -54,23 +56,44 @@ def all_reduce(x, op="sum", weight=None):
             f"op={op!r}, weight={weight!r}",
             "all_reduce(x, 'weighted', weight=len(batch))",
         )
-    weight = 1.0 if weight is None else number("all_reduce", "weight", weight, 0.0)
+    weight = 1.0 if weight is None else float(number("all_reduce", "weight", weight, 0.0))
     if op != "sum" and not x.dtype.is_float:
         raise DTypeError(f"all_reduce: wanted floats for a {op}", x.describe(), "x.to('float32')")
-    head, weights = group.agree(f"all_reduce {op!r} of {_kind(x)}", weight)
-    total = sum(weights)
-    if not total:
-        raise group.failed(
-            ArgumentError(f"{head}: wanted a weight above 0 on some rank", f"{weights}")
-        )
-    wide: Any = x.dtype.arithmetic if x.dtype.is_float else int64
-    data = np.array(values(x.array), dtype=wide.numpy, order="C")
-    if op == "weighted":
-        data[...] = data * data.dtype.type(weight / total) if weight else 0.0
-    group.engine.sum(data, head)
-    if op == "mean":
-        data /= group.size
-    return _like(x, data, x.dtype if x.dtype.is_float else int64)
+    wanted = x.shape, x.dtype if x.dtype.is_float else int64
+    (found,) = seams.effects.each_run("all_reduce", _Reduced(group, op, weight), (x,), [wanted])
+    return found
+
+
+class _Reduced(NamedTuple):
+    """A call of `all_reduce` by one rank, whose arguments were checked."""
+
+    group: Group
+    op: str
+    weight: float
+
+    def __call__(self, x):
+        """Return [x, combined over the ranks]."""
+        group, op, weight = self
+        if current("all_reduce") is not group:
+            raise DistributedError(
+                "all_reduce: this compiled step belongs to another rank",
+                fix="call mg.compile in the function that `run` calls, so that each rank has its "
+                "own step",
+            )
+        head, weights = group.agree(f"all_reduce {op!r} of {_kind(x)}", weight)
+        total = sum(weights)
+        if not total:
+            raise group.failed(
+                ArgumentError(f"{head}: wanted a weight above 0 on some rank", f"{weights}")
+            )
+        wide: Any = x.dtype.arithmetic if x.dtype.is_float else int64
+        data = np.array(values(x.array), dtype=wide.numpy, order="C")
+        if op == "weighted":
+            data[...] = data * data.dtype.type(weight / total) if weight else 0.0
+        group.engine.sum(data, head)
+        if op == "mean":
+            data /= group.size
+        return [_like(x, data, x.dtype if x.dtype.is_float else int64)]
 
 
 @teaching

@@ -2,15 +2,27 @@
 
 from weakref import ref
 
-import numpy as np
-
 from minigrad.arguments import flag, instance, number, whole
-from minigrad.devices.backend import values
 from minigrad.distributed.engine import absent, named
 from minigrad.distributed.membership import current
-from minigrad.distributed.reduction import Reduction, write
-from minigrad.distributed.replicas import compare_bits, compare_kinds, send, some, values_of
+from minigrad.distributed.reduction import Reduction, from_sums, write
+from minigrad.distributed.replicas import (
+    compare_bits,
+    compare_kinds,
+    copy,
+    send,
+    sent,
+    some,
+    values_of,
+)
 from minigrad.distributed.supervisor import first_line
+from minigrad.distributed.traced import (
+    Counts,
+    TracedCounts,
+    is_looked_at,
+    not_finite,
+    record_backward,
+)
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -23,7 +35,6 @@ from minigrad.memory.interrupts import block
 from minigrad.nn.module import Module
 from minigrad.optim.scaled import (
     ELSEWHERE,
-    is_scaled,
     mark,
     mark_alone,
     mark_reduced,
@@ -79,9 +90,8 @@ class DataParallel:
         self._allow_unused = flag("DataParallel", "allow_unused", allow_unused)
         is_sent = flag("DataParallel", "broadcast", broadcast)
         self._group = current("DataParallel")
-        self._is_synced, self._is_running, self._reduction = True, False, None
-        self._weight = self._unit = 0.0  # of the examples since the last reduction; of the first
-        self._counted = {}  # {name: parameter} of the gradients that hold them
+        self._is_running, self._outer_pass, self._reduction = False, None, None
+        self._counts, self._traced = Counts(), None
         found = values_of(model)
         compare_kinds(self._member("of a model"), "DataParallel of a model", found)
         if is_sent:
@@ -113,7 +123,8 @@ class DataParallel:
         """Adds the gradients of a loss to `.grad`, and reduces them over all ranks.
 
         Afterwards `.grad` is that of the mean over all examples since the last reduction: of all
-        ranks, and of all micro-batches in `no_sync()`, each counted by its weight.
+        ranks, and of all micro-batches in `no_sync()`, each counted by its weight. In a compiled
+        step each run of the program does so; the step must have all of its micro-batches.
 
         Args:
             loss: a Variable of one element, the mean over this rank's examples. None or any value
@@ -126,32 +137,90 @@ class DataParallel:
                 looked at: its gradients are, in scaler.step.
             GradientError: on every rank, if parameters got no gradient on one; the error names
                 them, and all gradients are None. So if some gradients of `no_sync()` are gone, and
-                others are not. Also if there are gradients from before.
+                others are not. Also if there are gradients from before, or it is called in a hook
+                of its own pass.
             DistributedError: on every rank, if a rank makes another call, has failed, or does not
                 come. If a rank's backward raises, on the others.
         """
-        group = self._member("backward")
-        weight = number("DataParallel.backward", "weight", weight, 0.0)
+        self._member("backward", is_repeated=True)
+        if self._is_running:
+            raise GradientError(
+                "DataParallel.backward inside of another one of the same model: its gradients are "
+                "on their way to the other ranks",
+                fix="add what the hook computes to the loss, or call it after the first one",
+            )
+        weight = float(number("DataParallel.backward", "weight", weight, 0.0))
         parameters = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
-        lost = self._check_begun(parameters)
+        lost, counts = self._check_begun(parameters), self._now
+        if lost and counts.weight and not (counts.is_synced and counts is self._counts):
+            raise self._given_up(parameters, SOME_GONE, f"none for {some(lost)}")
+        if seams.effects.is_tracing:
+            record_backward(self, loss, weight, parameters)
+            return
         bad = ""
         if weight:
             upstream(loss, None)
-            if (
-                not (loss.dtype.is_narrow or is_scaled(loss))
-                and not np.isfinite(values(loss.array)).all()
-            ):
-                bad = f"{loss.item()}"
-        if not self._is_synced:
+            bad = not_finite(loss) if is_looked_at(loss) else ""
+        if not counts.is_synced:
             if bad:
                 raise NonFiniteError("DataParallel.backward: wanted a finite loss", bad)
-            if lost and self._weight:
-                raise self._given_up(parameters, SOME_GONE, f"none for {some(lost)}")
             self._run(loss, weight)
             return
+        weights = self._compare(parameters, counts.weight + weight, bad, lost, counts.weight)
+        self._reduce(loss, weight, parameters, weights)
+        counts.forget()
+        buffers = [x for _, x in self.model.named_buffers()]
+        copy(zip(buffers, self._sent(buffers, weights), strict=True))
+
+    @block
+    def no_sync(self):
+        """Leaves out the reduction inside the block: `backward` then adds to this rank's `.grad`.
+
+        The next `backward` outside reduces all. Before it, optimizers do not step.
+        """
+        counts = self._now
+        before, counts.is_synced = counts.is_synced, False
+        try:
+            yield
+        finally:
+            counts.is_synced = before
+
+    @property
+    def _now(self):
+        """Return the counts, or while a step is traced those of the trace."""
+        if not seams.effects.is_tracing:
+            return self._counts
+        if self._traced is None or self._traced.trace() is not seams.effects:
+            self._traced = TracedCounts(self)
+        return self._traced
+
+    def _check_begun(self, parameters):
+        """Check that gradients are those since the last reduction.
+
+        Return the names of the counted ones that are gone. If all are, their weight does not count.
+        """
+        counts = self._now
+        lost = [name for name, p in counts.parameters.items() if p.grad is None]
+        if lost and len(lost) == len(counts.parameters):
+            counts.forget()
+        old = [name for name, p in parameters if p.grad is not None] if not counts.weight else []
+        if old:
+            raise GradientError(
+                "DataParallel.backward: wanted no gradients from before",
+                f"{some(old)} has one" if len(old) == 1 else f"{some(old)} have them",
+                "optimizer.zero_grad() after each step; `with replica.no_sync():` accumulates",
+            )
+        return lost
+
+    def _compare(self, parameters, weight, bad, lost=(), kept=0.0):
+        """Compare a call with those of the other ranks; return the weights of all.
+
+        weight: of this rank's examples; bad: its loss in words if it is not finite; lost: the names
+        of counted gradients that are gone; kept: the weight of those that are there.
+        """
         size = sum(p.size for _, p in parameters)
         what = f"DataParallel.backward to {len(parameters)} parameters of {size} elements"
-        head, notes = group.agree(what, (self._weight + weight, bad, lost, self._weight))
+        head, notes = self._group.agree(what, (weight, bad, lost, kept))
         if any(lost for _, _, lost, _ in notes) and any(kept for *_, kept in notes):
             found = [lost for _, _, lost, _ in notes]
             raise self._given_up(parameters, SOME_GONE, _missing(found))
@@ -166,50 +235,13 @@ class DataParallel:
         weights = [weight for weight, *_ in notes]
         if not sum(weights):
             raise ArgumentError(f"{what}: wanted a weight above 0 on some rank", f"{weights}")
-        self._reduce(loss, weight, parameters, weights)
-        self._forget()
-        root = next(r for r, weight in enumerate(weights) if weight)
-        send(group, dict(self.model.named_buffers()), root, "DataParallel: buffers")
-
-    @block
-    def no_sync(self):
-        """Leaves out the reduction inside the block: `backward` then adds to this rank's `.grad`.
-
-        The next `backward` outside reduces all. Before it, optimizers do not step.
-        """
-        before, self._is_synced = self._is_synced, False
-        try:
-            yield
-        finally:
-            self._is_synced = before
-
-    def _check_begun(self, parameters):
-        """Check that gradients are those since the last reduction.
-
-        Return the names of the counted ones that are gone. If all are, their weight does not count.
-        """
-        lost = [name for name, p in self._counted.items() if p.grad is None]
-        if lost and len(lost) == len(self._counted):
-            self._forget()
-        old = [name for name, p in parameters if p.grad is not None] if not self._weight else []
-        if old:
-            raise GradientError(
-                "DataParallel.backward: wanted no gradients from before",
-                f"{some(old)} has one" if len(old) == 1 else f"{some(old)} have them",
-                "optimizer.zero_grad() after each step; `with replica.no_sync():` accumulates",
-            )
-        return lost
-
-    def _forget(self):
-        """Begin anew: no example is counted."""
-        self._weight = self._unit = 0.0
-        self._counted = {}
+        return weights
 
     def _given_up(self, parameters, wanted, got, fix=""):
         """Set all gradients to None; return the error."""
         for _, p in parameters:
             p.grad = None
-        self._forget()
+        self._now.forget()
         fix = f"{fix}. All gradients are None now" if fix else "all gradients are None now"
         return GradientError(f"DataParallel.backward: wanted {wanted}", got, fix)
 
@@ -217,21 +249,23 @@ class DataParallel:
         """Run this rank's backward. `.grad` is then the sum of weight / unit times gradients."""
         if not weight:
             return
-        unit = self._unit or weight  # 1 for a single batch, so that nothing is rounded
-        self._is_running = True
+        counts = self._now
+        unit = counts.unit or weight  # 1 for a single batch, so that nothing is rounded
+        self._is_running, self._outer_pass = True, state.backward_pass
         try:
             dy = Variable(filled(loss.array, weight / unit))
             backward_telling(loss, dy, on_final)
         finally:
-            self._is_running = False
+            self._is_running, self._outer_pass = False, None
             mark_alone(self.model.parameters())  # until the reduction
-        self._unit, self._weight = unit, self._weight + weight
+        counts.unit, counts.weight = unit, counts.weight + weight
         named_ones = self.model.named_parameters()
-        self._counted = {name: p for name, p in named_ones if p.grad is not None}
+        counts.parameters = {name: p for name, p in named_ones if p.grad is not None}
 
     def _reduce(self, loss, weight, parameters, weights):
         """Run this rank's backward, and write the gradients of all ranks into `.grad`."""
-        factor = (self._unit or weight) / sum(weights)
+        counts = self._counts
+        factor = (counts.unit or weight) / sum(weights)
         ones = [p for _, p in parameters]
         reduction = Reduction(self._group.engine, ones, self._bucket_bytes, factor)
         self._reduction = reduction
@@ -246,11 +280,23 @@ class DataParallel:
             raise
         finally:
             self._reduction = None
-        reduction.put_rest()
-        missing = [name for name, p in parameters if p.grad is None] if self._weight else []
-        head, notes = self._group.agree(
-            "DataParallel: gradients", (missing, bool(scaled_of(ones)), "")
+        reduction.put_rest({p: p.grad for p in ones if p.grad is not None})
+        missing = [name for name, p in parameters if p.grad is None] if counts.weight else []
+        sums, is_any_scaled = self._finish(
+            reduction, parameters, missing, bool(scaled_of(ones)), weights
         )
+        write(from_sums(sums))
+        mark_reduced(self.model.parameters())
+        if is_any_scaled:
+            mark([p for p in sums if p.grad.mark is None], ELSEWHERE)
+
+    def _finish(self, reduction, parameters, missing, is_scaled, weights):
+        """Wait for the sums, all of which have begun, if no rank has failed.
+
+        Return ({parameter: its sum, an ndarray}, whether the gradients of any rank are scaled).
+        missing: the names of parameters without a gradient on this rank.
+        """
+        head, notes = self._group.agree("DataParallel: gradients", (missing, is_scaled, ""))
         sums = reduction.finish(head)
         if failed := _failed(head, notes):
             raise self._group.failed(failed)
@@ -264,18 +310,20 @@ class DataParallel:
                 "DataParallel(model, allow_unused=True)",
             )
         everywhere = set.intersection(*(set(f) for f, w in zip(found, weights, strict=True) if w))
-        reduced = [p for name, p in parameters if name not in everywhere]
-        write({p: sums[p] for p in reduced})
-        mark_reduced(self.model.parameters())
-        if any(is_marked for _, is_marked, _ in notes):
-            mark([p for p in reduced if p.grad.mark is None], ELSEWHERE)
+        reduced = {p: sums[p] for name, p in parameters if name not in everywhere}
+        return reduced, any(is_marked for _, is_marked, _ in notes)
+
+    def _sent(self, buffers, weights):
+        """Return the values that buffers have on the first rank with examples."""
+        root = next(r for r, weight in enumerate(weights) if weight)
+        return sent(self._group, buffers, root, "DataParallel: buffers")
 
     def _tell(self, reduction, text):
         """Tell the others that backward has failed on this rank, once it has begun every sum.
 
         Else they would wait for the sums that are under way.
         """
-        reduction.put_rest(is_valid=False)
+        reduction.put_rest({})
         try:
             head, notes = self._group.agree("DataParallel: gradients", ([], False, text))
             reduction.finish(head)
@@ -294,12 +342,13 @@ class DataParallel:
         """
         compare_bits(self._member("check"), "DataParallel.check", values_of(self.model))
 
-    def _member(self, where):
-        """Return the group; raise in a compiled step, and on a thread of another rank."""
-        if current(f"DataParallel.{where}") is not self._group:
+    def _member(self, where, is_repeated=False):
+        """Return the group; raise on a thread of another rank. is_repeated: as for `current`."""
+        if current(f"DataParallel.{where}", is_repeated) is not self._group:
             raise DistributedError(
                 "DataParallel: this model belongs to another rank",
-                fix="make the model and its DataParallel in the function that `run` calls",
+                fix="make the model and its DataParallel, and compile its step, in the function "
+                "that `run` calls",
             )
         return self._group
 
@@ -312,7 +361,8 @@ def _refuse_alone(replica, leaf):
     if replica is None:
         return
     reduction = replica._reduction
-    if reduction is not None and state.backward_pass is not None and reduction.has(leaf):
+    is_inside = state.backward_pass is not replica._outer_pass  # a pass that a hook began
+    if reduction is not None and is_inside and reduction.has(leaf):
         raise GradientError(
             "backward inside of DataParallel.backward: the gradient of this parameter is on its "
             "way to the other ranks already",
@@ -320,11 +370,6 @@ def _refuse_alone(replica, leaf):
             "add what the hook computes to the loss",
         )
     if not replica._is_running:
-        seams.effects.refuse(
-            "backward inside a compiled step of a model in DataParallel: a program does not reduce "
-            "gradients over ranks",
-            "compile the model or the loss, and call replica.backward and optimizer.step outside",
-        )
         raise GradientError(
             "backward of a model in DataParallel: these gradients are this rank's alone",
             fix=FIX,

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from minigrad.errors import DistributedError
 
 WAITS_LONGER = (
-    "is it at work on something that the others do not do? init(timeout=...) and run(timeout=...) "
-    "wait longer"
+    "is it at work on something that the others do not do, or compiles for longer? "
+    "init(timeout=...) and run(timeout=...) wait longer"
 )
 
 

@@ -83,12 +83,17 @@ runs: list[Any] = []  # what `run` has at work in this process
 _of_process: list[Group] = []
 
 
-def current(where):
-    """Return this thread's group; raise if it has none."""
-    seams.effects.refuse(
-        f"mg.distributed.{where} inside a compiled step would run once, while tracing",
-        "call it outside: loss = step(x, y) without the update, then backward and optimizer.step()",
-    )
+def current(where, is_repeated=False):
+    """Return this thread's group; raise if it has none.
+
+    is_repeated: whether a program makes the call in each run; any other one is refused in a step.
+    """
+    if not is_repeated:
+        seams.effects.refuse(
+            f"mg.distributed.{where} inside a compiled step would run once, while tracing",
+            "call it outside the step, and pass it what it returns; a program repeats "
+            "replica.backward and all_reduce alone",
+        )
     if membership.group is not None:
         return membership.group
     _refuse_others(where)

@@ -65,12 +65,12 @@ class Reduction:
         """Return whether the gradient of a parameter was taken over before the end."""
         return p in self._bucket_of and p not in self._bucket_of[p].waiting
 
-    def put_rest(self, is_valid=True):
-        """Begin the sums that are left, of `.grad`; of anything if the result is not valid."""
+    def put_rest(self, gradients):
+        """Begin the sums that are left; gradients: {parameter: Variable}, else 0."""
         for bucket in self._buckets[len(self._started) :]:
             for p in bucket.waiting:
-                if is_valid and self._factor and p.grad is not None:
-                    bucket.part(p)[...] = values(p.grad.array)
+                if self._factor and p in gradients:
+                    bucket.part(p)[...] = values(gradients[p].array)
             self._start(bucket)
 
     def _start(self, bucket):
@@ -97,10 +97,14 @@ def divided(parameters, bucket_bytes):
     return [*found, *open_ones.items()]
 
 
+def from_sums(sums):
+    """Return {parameter: a gradient for it}; sums: {parameter: ndarray}."""
+    return {p: Variable(device_named(p.device).from_numpy(x, p.dtype)) for p, x in sums.items()}
+
+
 @uninterrupted
-def write(sums):
-    """Write {parameter: sum} into `.grad`: all of them, or none."""
-    new = {p: Variable(device_named(p.device).from_numpy(x, p.dtype)) for p, x in sums.items()}
+def write(new):
+    """Write {parameter: gradient} into `.grad`: all of them, or none."""
     copy([(p.grad, g) for p, g in new.items() if p.grad is not None])
     for p, g in new.items():
         if p.grad is None:

@@ -60,20 +60,27 @@ def _compare(group, what, mine, wanted):
 
 def send(group, variables, root, what):
     """Give the values of one rank to all; variables: {name: Variable}."""
+    mine = [*variables.values()]
+    new = zip(mine, sent(group, mine, root, what), strict=True)
+    copy(new)
+
+
+def sent(group, variables, root, what):
+    """Return the values that Variables have on one rank, as new ones; there, those themselves."""
     if not variables or group.size == 1:
-        return
+        return variables
     head, _ = group.agree(f"{what} of rank {root}")
-    arrays = [np.require(values(x.array), requirements="C") for x in variables.values()]
+    arrays = [np.require(values(x.array), requirements="C") for x in variables]
     data = np.concatenate([a.reshape(-1).view(np.uint8) for a in arrays])
     group.engine.broadcast(data, root, head)
     if group.rank == root:
-        return
+        return variables
     new, start = [], 0
-    for x, a in zip(variables.values(), arrays, strict=True):
+    for x, a in zip(variables, arrays, strict=True):
         piece = data[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
-        new.append((x, Variable(device_named(x.device).from_numpy(piece, x.dtype))))
+        new.append(Variable(device_named(x.device).from_numpy(piece, x.dtype)))
         start += a.nbytes
-    copy(new)
+    return new
 
 
 @uninterrupted
@@ -81,7 +88,8 @@ def copy(new):
     """Give Variables these values; new: [(Variable, its value)]."""
     with no_grad():
         for x, value in new:
-            x.copy_(value)
+            if value is not x:
+                x.copy_(value)
 
 
 def some(names):

@@ -377,15 +377,6 @@ def test_no_grad_lets_a_parameter_through():
     assert d.run(work, 2) == [2.0, 2.0]
 
 
-def test_a_compiled_step_refuses_calls():
-    @mg.compile
-    def step(x):
-        return d.all_reduce(x)
-
-    with pytest.raises(errors.TraceError, match="would run once, while tracing"):
-        d.run(lambda: [step(mg.ones((2,))) for _ in range(2)], 1)
-
-
 def test_names_of_other_libraries_are_explained():
     with pytest.raises(AttributeError, match=r"mg\.distributed\.size\(\)"):
         _ = d.get_world_size

@@ -1,5 +1,6 @@
 """DataParallel over threads: equal to one process with the full batch, and what it refuses."""
 
+import contextlib
 import gc
 import itertools
 import weakref
@@ -443,6 +444,54 @@ def test_a_backward_inside_that_comes_too_late_is_refused():
         assert "on its way to the other ranks already" in str(error)
 
 
+@pytest.mark.parametrize("is_reduced", [False, True])
+def test_in_a_hook_of_another_backward(is_reduced):
+    """Of another model, which is reduced as well, or not."""
+    x, y = examples()
+
+    def work():
+        outer, inner = make_model(), make_model()
+        replica = d.DataParallel(inner, bucket_bytes=1)
+        mine = slice(d.rank() * 12, d.rank() * 12 + 12)
+        other = d.DataParallel(outer, bucket_bytes=1) if is_reduced else None
+        hidden = outer[0](mg.variable(x[mine]))
+        inside = loss_of(inner, x[mine], y[mine])
+        hidden.register_hook(lambda g: replica.backward(inside, weight=12))
+        loss = mg.cross_entropy(outer[2](outer[1](hidden)), mg.variable(y[mine]))
+        if other is None:
+            loss.backward()
+        else:
+            other.backward(loss, weight=12)
+            assert_equal(gradients(outer), full_batch(x, y))
+        return gradients(inner)
+
+    for found in d.run(work, 2):
+        assert_equal(found, full_batch(x, y))
+
+
+@pytest.mark.parametrize("is_synced", [False, True])
+def test_in_a_hook_of_itself_it_is_refused_on_every_rank(is_synced):
+    def work(rank):
+        x, y = examples()
+        model = make_model()
+        replica = d.DataParallel(model)
+        hidden, inside = model[0](mg.variable(x)), loss_of(model, x, y)
+
+        def backward_again(g):
+            with contextlib.nullcontext() if is_synced else replica.no_sync():
+                replica.backward(inside, weight=24)
+
+        if rank == 1:
+            hidden.register_hook(backward_again)
+        replica.backward(mg.cross_entropy(model[2](model[1](hidden)), mg.variable(y)), 24)
+
+    found, _ = faults(work, 2)
+    assert isinstance(found[1], errors.GradientError)
+    assert "inside of another one of the same model" in str(found[1])
+    assert isinstance(found[0], errors.DistributedError)
+    assert "rank 1 raised GradientError: DataParallel.backward inside" in str(found[0])
+
+
 @pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt])
 def test_a_rank_that_fails_while_others_reduce_is_an_error_on_all(kind):
     def fail(model):
@@ -509,8 +558,7 @@ def test_a_plain_backward_is_refused():
         assert "replica.backward(loss, weight=len(x))" in str(error)
 
 
-@pytest.mark.parametrize("kind", ["replica.backward", "loss.backward"])
-def test_a_compiled_step_says_that_it_cannot_reduce(kind):
+def test_a_plain_backward_in_a_compiled_step_is_refused():
     x, y = examples()
 
     def work(rank):
@@ -519,22 +567,21 @@ def test_a_compiled_step_says_that_it_cannot_reduce(kind):
 
         @mg.compile
         def step(a, b):
-            loss = mg.cross_entropy(model(a), b)
-            if kind == "replica.backward":
-                replica.backward(loss, weight=24)
-            else:
-                loss.backward()
+            loss = mg.cross_entropy(replica(a), b)
+            loss.backward()
             return loss
 
-        for _ in range(3):
-            for p in model.parameters():
-                p.grad = None
+        with pytest.raises(errors.GradientError, match="this rank's alone"):
             step(mg.variable(x), mg.variable(y))
+        for p in model.parameters():
+            p.grad = None
+        step(mg.variable(x), mg.variable(y))
 
     found, _ = faults(work, 2)
     assert len(found) == 2
-    wanted = errors.TraceError if kind == "replica.backward" else errors.GradientError
-    assert all(isinstance(error, wanted) for error in found.values()), found
+    for error in found.values():
+        assert isinstance(error, errors.GradientError)
+        assert "replica.backward(loss, weight=len(x))" in str(error)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

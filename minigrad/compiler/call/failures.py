@@ -31,6 +31,11 @@ class Failure:
         self._put_back_versions(storages, values)
         lost = self._lost()
         self.updated = [self._words(v) for v in values]
+        self.updated += [
+            f"the other ranks, by {i.name} at {i.line}"
+            for i in trace.plan.checks[: status - 1]
+            if i.op == "callback" and not i.attributes["call"].is_repeatable
+        ]
         if any(when == "before" for _, when in trace.capture.actions):
             self.updated.append("a schedule's learning rate")
         if self.updated and lost:  # lost gradients alone do not prevent an eager run

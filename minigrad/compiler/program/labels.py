@@ -60,7 +60,7 @@ def label(item):
         i = item.instruction
         what = operation(i)
         if i.op == "callback":
-            return "Python"
+            return i.attributes["call"].label
         if i.op == "check":
             a = i.attributes
             limits = f" {a['low']} to {a['high']}" if a.get("what") == "within" else ""

@@ -66,7 +66,7 @@ class ProgramReport:
         peak_after: bytes of the arena plus results that take over no donated memory.
         arena, separate: bytes of the arena, and of its temporaries without reuse.
         outside: bytes of parameters, state and arguments that the step touches.
-        callbacks: [(custom Function and its method, file:line)] that run as Python.
+        callbacks: [(custom Function and its method, or a sum over ranks, file:line)]: Python.
         aliases: [Alias].
         taken_over: [(temporary, whose memory it takes)].
         refused: [Refused].

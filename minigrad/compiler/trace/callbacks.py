@@ -1,4 +1,4 @@
-"""Runs custom Functions that need numbers: a step calls back into Python between runs of code.
+"""Calls back into Python between runs of a step's code: custom Functions, and sums over ranks.
 
 A `mg.Function` whose forward or backward reads elements (NumPy, `if`, `@mg.kernel`) cannot be
 recorded as instructions. It becomes one instruction, `callback`: when the program reaches it,
@@ -7,6 +7,9 @@ is kept with its ctx for the backward of the same call.
 
 The trace must know the number, shapes and dtypes of a forward's outputs. They are noted when the
 forward runs eagerly: at the first call, and at the first call with new shapes.
+
+What the engine itself does in Python in each run, such as a sum over ranks, is such an instruction,
+too (`EngineCall`).
 """
 
 from typing import NamedTuple
@@ -100,10 +103,13 @@ def without_seen(i):
 
 
 class Callback:
-    """Base class of forward and backward calls. raised: the error of the last call.
+    """Base class of calls. raised: the error of the last one.
 
-    arguments: _INPUT stands for an input of the instruction; the others are constants.
+    arguments: _INPUT stands for an input of the instruction; the others are constants. label: what
+    it is in a report. is_repeatable: whether an eager call may do it again if the step fails later.
     """
+
+    label, is_repeatable = "Python", True
 
     def __init__(self, cls, method, arguments):
         self.cls, self.method, self.name = cls, method, f"{cls.__name__}.{method}"
@@ -246,6 +252,26 @@ class BackwardCall(Callback):
         return [checked[k] for k in self.targets]
 
 
+class EngineCall(Callback):
+    """A function that the engine calls in each run. It takes and returns Variables."""
+
+    label, is_repeatable = "all ranks", False
+
+    def __init__(self, name, function, count):
+        super().__init__(type(function), "__call__", [_INPUT] * count)
+        self.name, self.function = name, function
+
+    def __repr__(self):
+        return f"{self.function}"
+
+    def key(self):
+        return self.name, self.function, len(self.arguments)
+
+    def call(self, arguments):
+        with no_grad():
+            return self.function(*arguments)
+
+
 class Mark:
     """A position in a trace to roll back to, unless more than instructions was added since."""
 
@@ -319,6 +345,14 @@ def backward(trace, plan, dys, saved):
     ctx.has_left_graph = True
     found = dict(zip(targets, map(Variable, outputs), strict=True))
     return tuple(found.get(k) for k in range(len(plan.wanted)))
+
+
+def each_run(trace, name, function, inputs, wanted):
+    """Record a call of the engine's function; return the Variables of its results."""
+    outputs = [trace.empty(*one) for one in wanted]
+    call = EngineCall(name, function, len(inputs))
+    _call_back(trace, call, [x.array for x in inputs], outputs)
+    return [Variable(y) for y in outputs]
 
 
 def _call_back(trace, call, inputs, outputs):

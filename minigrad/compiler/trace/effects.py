@@ -77,6 +77,10 @@ class StepEffects(Effects):
         """Record the backward of a custom Function, or a callback to it."""
         return callbacks.backward(self, plan, dys, saved)
 
+    def each_run(self, name, function, inputs, wanted):
+        """Record a callback to a function of the engine; return the Variables of its results."""
+        return callbacks.each_run(self, name, function, inputs, wanted)
+
     def grad(self, *leaves, is_set=False):
         """Note the `.grad` of leaves before it is read, or set without being read (is_set)."""
         for leaf in leaves:

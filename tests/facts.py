@@ -65,6 +65,8 @@ FILES = {  # files and folders below tests/ with a fact for each file, and what 
          "test_benchmarks.py"),
         ("minigrad", "benchmarks"),
     ),
+    "distributed": ("docs/distributed.md", "examples/ranks.py"),
+    "distributed/test_processes.py": ("benchmarks",),
     "test_types.py": ("minigrad",),
 }  # fmt: skip
 READ = "read"  # the property of a report that lists what a test has read

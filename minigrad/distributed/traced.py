@@ -143,7 +143,7 @@ class _Sums(NamedTuple):
             raise StateError(
                 "DataParallel.backward in a compiled step: wanted the DataParallel of its trace",
                 "nothing holds it any more",
-                "compile the step again, after DataParallel(model)",
+                "keep it where the step finds it, as it keeps what the ranks count",
             )
         group = replica._member("backward")
         if not replica._counts.is_synced:

@@ -503,17 +503,34 @@ def test_a_program_belongs_to_one_rank():
         run(lambda: step(mg.ones((2,))), 1)
 
 
+def test_ranks_that_share_a_step_get_an_error_and_none_waits_for_ever():
+    step = mg.compile(lambda x: d.all_reduce(x))
+    found, _ = faults(lambda rank: step(mg.ones((2,))), 2, timeout=1.0)
+    assert len(found) == 2
+    assert all(isinstance(error, errors.DistributedError) for error in found.values())
+    assert any("did not come within 1 s" in str(error) for error in found.values())
+
+
 def test_a_program_of_a_dataparallel_that_is_gone():
     def work():
         training = Training()
-        step = mg.compile(training.step)
+        kept = [training.replica]
+        training.replica = None
+
+        @mg.compile
+        def step(x, y):
+            kept[0].backward(mg.cross_entropy(training.model(x), y), weight=len(x))
+            training.optimizer.step()
+            training.optimizer.zero_grad()
+
         for _ in range(3):
             step(*training.data)
-        training.replica = d.DataParallel(training.model)
+        kept.clear()
         with pytest.raises(errors.StateError, match="nothing holds it any more"):
             step(*training.data)
-        mg.compile(training.step)(*training.data)
-        training.replica.check()
+        kept.append(d.DataParallel(training.model))
+        step(*training.data)
+        kept[0].check()
         return True
 
     assert run(work, 2) == [True] * 2

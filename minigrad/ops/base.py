@@ -47,6 +47,7 @@ class Operation(Function):
     numbers: tuple = ()  # test values for the last inputs, if these are numbers
     inputs: tuple = ()
     routes_ints = True  # False if forward looks at the values of ints, or converts them first
+    kinds: tuple = ()  # for each input, what it may be: "x" a Variable, "n" a number; () for "x"s
     takes_numbers = is_plain = commutes = takes_list = False
     stores_numbers = False  # True if a number is the result somewhere: the dtype must hold it
     is_view = False  # whether the output shares the input's memory
@@ -168,6 +169,7 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def prepare(cls):
         cls.inputs = tuple(inspect.signature(cls.formula).parameters)
+        cls.kinds = ("xn",) * len(cls.inputs)
         cls.samples = cls.samples or SHAPES.get(len(cls.inputs) - len(cls.numbers), [])
         if not hasattr(cls, "gradient"):
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
@@ -307,7 +309,8 @@ class Structural(Operation, abstract=True):
     """An op with forward(*inputs, *attributes) over Arrays, and one gradient function per input.
 
     A gradient function takes dy and, by name, inputs, `y`, attributes, or `x_shape` if it needs
-    only the shape of input x. It runs on Variables, so it is differentiable itself.
+    only the shape of input x. It runs on Variables, so it is differentiable itself. If the last
+    inputs are `numbers`, forward only passes them on to the device.
     """
 
     gradients: tuple | None = ()
@@ -320,7 +323,8 @@ class Structural(Operation, abstract=True):
         names = list(inspect.signature(cls.forward).parameters)
         count = cls.n_inputs = len(cls.gradients) if cls.gradients is not None else cls.n_inputs
         cls.inputs, cls.attributes = tuple(names[:count]), tuple(names[count:])
-        cls.has_gradients = cls.gradients is not None
+        cls.kinds = ("x",) * (count - len(cls.numbers)) + ("n",) * len(cls.numbers)
+        cls.takes_numbers, cls.has_gradients = bool(cls.numbers), cls.gradients is not None
         if cls.array_gradients == "same":  # these apply one op to dy, which may be an Array
             cls.array_gradients = cls.gradients
         cls.plans, cls.plan_type = {}, StructuralPlan
@@ -331,12 +335,12 @@ class Structural(Operation, abstract=True):
     @classmethod
     def slow_path(cls, *args):
         """Runs the op on Variables (then attributes) and records it if needed."""
-        count = len(args) - len(cls.attributes)
-        variables = []
+        end = len(args) - len(cls.attributes)
+        count, variables = end - len(cls.numbers), []
         for a in args[:count]:
             if not isinstance(a, Variable):
                 if isinstance(a, Array):  # the dy of a first-order gradient
                     return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
-        return cls.observed(variables, variables, args[count:])
+        return cls.observed([*variables, *args[count:end]], variables, args[end:])

@@ -264,18 +264,19 @@ def _branch(kinds, forms, is_recorded, gives_bools, all_arguments):
 
 
 @functools.lru_cache(256)
-def _fast(count, attributes, defaults, takes_numbers, forms, is_recorded, gives_bools, signature):
-    """Returns the maker of fast paths for operations of one structure."""
-    operands, others = [f"a{k}" for k in range(count)], [f"t{k}" for k in range(attributes)]
+def _fast(taken, attributes, defaults, forms, is_recorded, gives_bools, signature):
+    """Returns the maker of fast paths for operations of one structure.
+
+    taken: for each operand, the kinds that it may be.
+    """
+    operands, others = names("a", taken), [f"t{k}" for k in range(attributes)]
     optional = others[attributes - defaults :]
     given = ", ".join([*operands, *others])
     if signature == "function":
         given = f"*[a for a in ({given},) if a is not MISSING], *more, **named"
-    kinds = [tuple("x" * count)]
-    if takes_numbers:
-        kinds = [k for k in itertools.product("xn", repeat=count) if "x" in k]
+    kinds = [k for k in itertools.product(*taken) if "x" in k]
     look = "el".join(_branch("".join(k), forms, is_recorded, gives_bools, given) for k in kinds)
-    key = ", ".join([*(f"k{k}" for k in range(count)), *map(MARKED.format, others)])
+    key = ", ".join([*names("k", taken), *map(MARKED.format, others)])
     body = f"path = state.path\nif path != {SLOW}:\n"
     body += indent(
         f"{look}else:\n    return otherwise({given})\n"
@@ -308,8 +309,9 @@ def fast_path(op, otherwise, signature="plain"):
         gives_bools = op.result == "bool"
         forms = ("xx", "xn", "nx")[: 1 if gives_bools else 3 if op.commutes else 2]
         forms = ("x",) if count == 1 else forms
-    sizes = count, len(op.attributes), len(op.defaults)
-    make = _fast(*sizes, op.takes_numbers, forms, op.has_gradients, gives_bools, signature)
+    taken = op.kinds or ("x",) * count
+    sizes = len(op.attributes), len(op.defaults)
+    make = _fast(taken, *sizes, forms, op.has_gradients, gives_bools, signature)
     records = [Records(op, form) for form in forms]
     known = (op.program.entry, op.program.entry_number) if forms else (None, None)
     known = (op.program.entry_bool, None) if gives_bools else known

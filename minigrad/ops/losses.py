@@ -91,9 +91,8 @@ class CrossEntropy(Structural):
     (n, k), (n,) labels, number -> ().
     """
 
-    samples = [((3, 4), (3,))]
+    samples = [((3, 4), (3,), 0.1)]
     integer_inputs = {1: 4}
-    numbers = (0.1,)
 
     def forward(x, label, smoothing):
         device = device_of(x)

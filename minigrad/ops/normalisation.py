@@ -182,15 +182,16 @@ def batch_norm(
 
 
 class Dropout(Structural):
-    """x / (1 - p), but 0 with probability p.  (...), number, seed, counter -> (...).
+    """x / (1 - p), but 0 with probability p.  (...), seed, counter, number -> (...).
 
     The random number of (seed, counter, i) decides about element i. Backward draws it again instead
     of storing a mask.
     """
 
-    samples = [((3, 4), 0.4, 7, 0), ((5,), 0.0, 7, 3), ((0,), 0.5, 7, 0)]
+    samples = [((3, 4), 7, 0, 0.4), ((5,), 7, 3, 0.0), ((0,), 7, 0, 0.5)]
+    numbers = (7, 0)
 
-    def forward(x, p, seed, counter):
+    def forward(x, seed, counter, p):
         device = device_of(x)
         out = device.empty(x.shape, x.dtype)
         if x.size:
@@ -199,7 +200,12 @@ class Dropout(Structural):
             device.elementwise(DROPPED, (x, drawn, real(p), 1.0 / (1.0 - p)), (out,))
         return out
 
-    gradients = (lambda dy, p, seed, counter: Dropout.apply(dy, p, seed, counter),)
+    gradients = (
+        lambda dy, seed, counter, p: Dropout.apply(dy, seed, counter, p),
+        None,
+        None,
+    )
+    array_gradients = "same"
 
 
 u_, p_ = symbol("u"), symbol("p")
@@ -222,7 +228,7 @@ def dropout(x, p=0.5, training=True, generator=None):
     if p == 1.0:
         return e.zero_of(x)
     source = generator or creation.generator
-    return Dropout.apply(x, real(p), *source.draw(x.size))
+    return Dropout.apply(x, *source.draw(x.size), real(p))
 
 
 def normalize(x, *, axis, eps=1e-12):

@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+from minigrad.array.array import Array
 from minigrad.formulas.expression import call
 from minigrad.ops.gradient_plan import sum_to
 from minigrad.ops.routes import RoutedPlan, gradients, in_group
@@ -66,7 +67,8 @@ class StructuralPlan(RoutedPlan):
     backward = general
 
     def _over_arrays(self, node, dy, *kept):
-        results = self.of_variables(node, Variable(dy), [*map(Variable, kept)])
+        saved = [Variable(x) if isinstance(x, Array) else x for x in kept]
+        results = self.of_variables(node, Variable(dy), saved)
         return [g if g is None else g.array for g in results]
 
     def _quickly(self, node, dy, *kept):
@@ -93,13 +95,13 @@ class StructuralPlan(RoutedPlan):
         return self.of_variables(node, dy, [saved_variable(node, k, value) for k, value in values])
 
     def of_variables(self, node, dy, saved):
-        """The gradients for dy and saved values, all of them Variables."""
+        """The gradients for dy and saved values, all of them Variables but numbers."""
         results = []
-        for rule, (shape, dtype) in zip(self.rules, node.wanted, strict=True):
+        for rule, wanted in zip(self.rules, node.wanted, strict=True):
             if rule is None:
                 results.append(None)
                 continue
-            function, sources = rule
+            (function, sources), (shape, dtype) = rule, wanted
             g = function(dy, *_arguments(node, saved, sources))
             if g is not None and (g.shape != shape or g.dtype is not dtype):
                 if g.dtype is not dtype:

@@ -62,8 +62,8 @@ def samples(op):
         elif op.name == "cumsum":
             found += [(sample, (axis,)) for axis in range(len(sample[0]))]
         else:
-            n = op.n_inputs
-            found.append((sample[:n], (*sample[n:], *getattr(op, "numbers", ()))))
+            n = op.n_inputs - len(op.numbers)
+            found.append((sample[:n], sample[n:]))
     return found
 
 

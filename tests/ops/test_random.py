@@ -6,7 +6,9 @@ import pytest
 import minigrad as mg
 from minigrad.devices.cpu import structural
 from minigrad.devices.threads import threads
+from minigrad.ops.base import registry
 from minigrad.ops.creation import Generator
+from tests.slow import slow_path
 
 DRAWS = {
     "rand": lambda shape, g: mg.rand(shape, generator=g),
@@ -86,6 +88,47 @@ def test_dropout_twice_in_one_graph_draws_two_masks():
     source = Generator(4)
     a, b = (mg.dropout(x, 0.5, generator=source).numpy() for _ in range(2))
     assert (a != b).mean() > 0.3
+
+
+def dropped(x, generator):
+    """The bits of what dropout gives, and of its gradients of both orders."""
+    y = mg.dropout(x, 0.3, generator=generator)
+    (first,) = mg.gradients((y * y).sum(), [x], retain_graph=True)
+    (again,) = mg.gradients((y * y).sum(), [x], create_graph=True)
+    (second,) = mg.gradients((again * again).sum(), [x])
+    return [v.detach().numpy().tobytes() for v in (y, first, again, second)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((3, 4), "float32"), ((300, 400), "float64"), ((5,), "float16"), ((0, 2), "float32")],
+)
+def test_dropout_draws_other_numbers_in_each_of_the_same_calls(shape, dtype, count, monkeypatch):
+    monkeypatch.setattr(threads, "count", count)
+    for turned in (False, True):
+        x = mg.rand(shape, dtype)
+        x = (x.T if turned else x).detach().requires_grad_()
+        for seed in (3, 4, 2**62):
+            fast, slow = Generator(seed), Generator(seed)
+            for k in range(6):
+                with slow_path():
+                    expected = dropped(x, slow)
+                assert dropped(x, fast) == expected, (turned, seed, k)
+                assert fast.counter == slow.counter == (k + 1) * x.size
+
+
+def test_dropout_notes_one_route_for_all_calls():
+    op = registry["dropout"]
+    op.calls.clear()
+    x = mg.ones((3, 5), requires_grad=True)
+    for k in range(1000):
+        mg.dropout(x, 0.5).sum().backward()
+        mg.dropout(x, 0.5, generator=Generator(k)).sum().backward()
+    y = mg.dropout(x, 0.5)
+    for table in (op.calls, y.node.plan.routes):
+        assert [call.__code__.co_name for call in table.values()] == ["route"]
+    assert (x.grad.numpy() > 0).all()
 
 
 def test_dropout_through_views_equals_contiguous():

@@ -38,6 +38,15 @@ MOST_PARTS = 32  # a route has lines for each
 OTHER, NOTHING = Program((), [symbol("other")]), Program((), [])
 
 
+class Own(int):
+    """A number that a kernel gets from the function's own numbers: it is no constant of a route.
+
+    place: its position among the inputs.
+    """
+
+    place: int
+
+
 class Recorder(StructuralKernels, Programs):
     """A CPU device that records the calls it receives.
 
@@ -109,6 +118,18 @@ class Recorder(StructuralKernels, Programs):
     def argsort(self, x, out, descending=False):
         self.filled.update(self.owners(out))  # its kernel writes two Arrays
         super().argsort(x, out, descending)
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        seed, counter = self.own("seed", seed), self.own("counter", counter)
+        super().random(array, kind, seed, counter, low, high)
+
+    def own(self, name, value):
+        """Return a number that the function must pass on from its input of this name."""
+        place = self.names.index(name) if name in (self.names or ()) else None
+        self.is_lost |= place is None or self.inputs[place] is not value
+        own = Own(value)
+        own.place = place
+        return own
 
     def share(self, x):
         out = cpu.share(x)
@@ -362,14 +383,19 @@ class _Text:
         bound, places = step
         operands = ", ".join(map(self.operand, places))
         if bound in self.recorder.checks:
-            extra = f", *{self.constant(bound.extra)}"
-            test = f"if {self.constant(bound.entry)}({operands}{extra}) >= 0:"
+            test = f"if {self.constant(bound.entry)}({operands}{self.extra(bound)}) >= 0:"
             self.lines += [test, f"    return {self.otherwise}"]
         elif bound.work < SPLIT or bound.steps is None:
-            extra = f", *{self.constant(bound.extra)}" if bound.extra else ""
-            self.lines.append(f"{self.constant(bound.entry)}({operands}{extra})")
+            self.lines.append(f"{self.constant(bound.entry)}({operands}{self.extra(bound)})")
         else:
             self.lines.append(f"{self.constant(bound.run)}([{operands}])")
+
+    def extra(self, bound):
+        """Return the text of what a kernel gets after its operands."""
+        if not any(type(x) is Own for x in bound.extra):
+            return f", *{self.constant(bound.extra)}" if bound.extra else ""
+        names = [f"x{x.place}" if type(x) is Own else self.constant(x) for x in bound.extra]
+        return f", {', '.join(names)}"
 
     def make(self, array):
         """Add lines that allocate an Array."""

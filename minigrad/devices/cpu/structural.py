@@ -46,16 +46,16 @@ def joining(code, sizes, outer):
     return join
 
 
-def in_parts(function, steps, numbers, cuts):
-    """Return a function of addresses that runs a kernel over several ranges side by side.
+def in_parts(function, steps, cuts):
+    """Return a function of addresses and numbers that runs a kernel over ranges side by side.
 
     steps: the bytes between the operands of one range and of the next.
     """
 
-    def run(*addresses):
-        calls = []
+    def run(*given):
+        calls, numbers = [], given[len(steps) :]
         for k, cut in enumerate(cuts):
-            places = [x + k * step for x, step in zip(addresses, steps, strict=True)]
+            places = [x + k * step for x, step in zip(given, steps, strict=False)]
             calls.append((*places, *numbers, *cut))
         threads.run(function, calls)
 
@@ -77,7 +77,7 @@ class StructuralKernels(Device):
         else:
             steps = [4 * call.scratch * (type(x) is OwnPart) for x in call.operands]
             cuts = ranges(call.extent, call.work)
-            self.run_small(in_parts(function, steps, call.numbers, cuts), operands, ())
+            self.run_small(in_parts(function, steps, cuts), operands, call.numbers)
         return scratch
 
     def run_small(self, function, arrays, numbers):

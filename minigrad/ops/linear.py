@@ -8,8 +8,9 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, ShapeError
 from minigrad.formulas.expression import IDENTITY, call
 from minigrad.ops.base import Structural
+from minigrad.ops.gradient_plan import reshaped
 from minigrad.ops.operands import variables
-from minigrad.ops.shape import swap_last
+from minigrad.ops.shape import Reshape, swap_last
 from minigrad.seams import seams
 
 
@@ -33,34 +34,51 @@ def check_pair(name, a, b):
 
 
 def matmul_arrays(a, b, out=None):
-    """Computes a @ b of Arrays with at least two axes, in `out` or a new Array."""
+    """Computes a @ b of Arrays, in `out` or a new Array."""
     shape = product_shape(a.shape, b.shape)
     dtype = a.dtype
     if dtype is not b.dtype or not dtype.is_float:
         check_pair("matmul", a, b)
         dtype = promote(dtype, b.dtype)
         dtype = int64 if dtype.kind == "b" else dtype
+    left, right = as_matrix(a, True), as_matrix(b, False)
     if seams.kernel:
-        replaced = seams.kernel("matmul", (a, b), out)
+        replaced = seams.kernel("matmul", (left, right), out)
         if replaced is not None:
-            return replaced
+            return replaced if replaced.shape == shape else reshaped(replaced, shape)
     device = device_of(a)
     if out is None or out.shape != shape:
         out = device.empty(shape, dtype)
-    device.matmul(a, b, out)
+    device.matmul(left, right, widened(out, a.shape, b.shape))
     return out
 
 
 @functools.lru_cache(4096)
 def product_shape(a, b):
-    """Returns the shape of a @ b. a, b: the shapes of operands with at least two axes."""
-    if a[-1] != b[-2]:
+    """Returns the shape of a @ b. a, b: the shapes of the operands."""
+    if not a or not b:
+        raise ShapeError("matmul: wanted at least one axis each", f"{a} @ {b}")
+    if a[-1] != b[-2:][0]:
         raise ShapeError(
             "matmul: wanted (..., m, k) @ (..., k, n)",
             f"{a} @ {b}",
-            f"the inner sizes {a[-1]} and {b[-2]} must be equal: transpose one?",
+            f"the inner sizes {a[-1]} and {b[-2:][0]} must be equal: transpose one?",
         )
-    return (*broadcast_shapes("matmul", a[:-2], b[:-2]), a[-2], b[-1])
+    return (*broadcast_shapes("matmul", a[:-2], b[:-2]), *a[-2:-1], *b[1:][-1:])
+
+
+def as_matrix(x, is_left):
+    """Gives a vector a second axis: a row on the left of a product, a column on the right."""
+    shape = x.shape
+    return x if len(shape) > 1 else Reshape.apply(x, (1, *shape) if is_left else (*shape, 1))
+
+
+def widened(y, a, b):
+    """Gives a product the axes that it lacks because operands, of shapes a and b, are vectors."""
+    if len(a) > 1 and len(b) > 1:
+        return y
+    shape = y.shape if len(b) > 1 else (*y.shape, 1)
+    return Reshape.apply(y, shape if len(a) > 1 else (*shape[:-1], 1, shape[-1]))
 
 
 def swapped(x):
@@ -69,46 +87,43 @@ def swapped(x):
     return x.view((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
 
 
-class Matmul(Structural):
-    """Matrix product, leading axes broadcast.  (..., m, k), (..., k, n) -> (..., m, n)."""
+def _to_left(product, swap, dy, b, a_shape, *out):
+    return product(widened(dy, a_shape, b.shape), swap(as_matrix(b, False)), *out)
 
-    samples = [((3, 4), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 4), (4, 2))]
+
+def _to_right(product, swap, dy, a, b_shape, *out):
+    g = product(swap(as_matrix(a, True)), widened(dy, a.shape, b_shape), *out)
+    return g if len(b_shape) > 1 else Reshape.apply(g, g.shape[:-1])
+
+
+class Matmul(Structural):
+    """Matrix product, leading axes broadcast.  (..., m, k), (..., k, n) -> (..., m, n).
+
+    An operand with one axis is a row on the left, a column on the right; the result lacks its axis.
+    """
+
+    samples = [
+        ((3, 4), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 4), (4, 2)),
+        ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4,)), ((4,), (2, 4, 3)),
+        ((0,), (0,)),
+    ]  # fmt: skip
 
     def forward(a, b):
         return matmul_arrays(a, b)
 
     gradients = (
-        lambda dy, b: Matmul.apply(dy, swap_last(b)),
-        lambda dy, a: Matmul.apply(swap_last(a), dy),
+        lambda dy, b, a_shape: _to_left(Matmul.apply, swap_last, dy, b, a_shape),
+        lambda dy, a, b_shape: _to_right(Matmul.apply, swap_last, dy, a, b_shape),
     )
     array_gradients = (
-        lambda dy, b, out=None: matmul_arrays(dy, swapped(b), out),
-        lambda dy, a, out=None: matmul_arrays(swapped(a), dy, out),
+        lambda dy, b, a_shape, out=None: _to_left(matmul_arrays, swapped, dy, b, a_shape, out),
+        lambda dy, a, b_shape, out=None: _to_right(matmul_arrays, swapped, dy, a, b_shape, out),
     )
 
 
 def matmul(a, b):
-    """Matrix product.  (..., m, k), (..., k, n) -> (..., m, n)."""
-    return _product(*variables("matmul", a, b))
-
-
-def _product(a, b):
-    """Multiplies matrices; NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
-    if not a.ndim or not b.ndim:
-        raise ShapeError("matmul: wanted at least one axis each", f"{a.shape} @ {b.shape}")
-    if a.ndim > 1 and b.ndim > 1:
-        return Matmul.apply(a, b)
-    left = call("reshape", a, (1, *a.shape)) if a.ndim == 1 else a
-    right = call("reshape", b, (*b.shape, 1)) if b.ndim == 1 else b
-    if left.shape[-1] != right.shape[-2]:
-        raise ShapeError("matmul: wanted equal inner sizes", f"{a.shape} @ {b.shape}")
-    y = Matmul.apply(left, right)
-    shape = (
-        y.shape[:-2]
-        + (() if a.ndim == 1 else y.shape[-2:-1])
-        + (() if b.ndim == 1 else y.shape[-1:])
-    )
-    return call("reshape", y, shape)
+    """Matrix product; NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
+    return Matmul.apply(*variables("matmul", a, b))
 
 
 def as_rows(x):
@@ -187,4 +202,4 @@ def linear(x, w, b=None):
     x, w = variables("linear", x, w)
     if w.ndim != 2 or x.shape[-1:] != w.shape[1:]:
         raise ShapeError("linear: wanted x (..., k) and w (n, k)", f"{x.shape} and {w.shape}")
-    return _product(x, swap_last(w))
+    return Matmul.apply(x, swap_last(w))

@@ -68,8 +68,7 @@ def flat_index(x, index, axis):
 
 def along(x, index, axis):
     """Selects elements as `gather`, at an index that is known to be one."""
-    flat = x if x.ndim == 1 else call("reshape", x, (-1,))
-    return Take.apply(flat, flat_index(x, index, axis), 0)
+    return Take.apply(x, flat_index(x, index, axis), None)
 
 
 def _checked_index(name, x, index, axis):
@@ -120,8 +119,7 @@ def scatter_add(x, index, source, axis):
     if source.dtype is not x.dtype:
         raise DTypeError(f"scatter_add: wanted a source of {x.dtype}", f"{source.dtype}")
     places = flat_index(x, _checked_index("scatter_add", x, index, axis), axis)
-    added = TakeAdjoint.apply(source, places, (x.array.size,), 0)
-    return _with_added(x, call("reshape", added, x.shape))
+    return _with_added(x, TakeAdjoint.apply(source, places, x.shape, None))
 
 
 def _with_added(x, added):

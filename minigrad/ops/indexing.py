@@ -33,7 +33,11 @@ CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))]
 
 
 def folded(shape, axis, count=1):
-    """Folds the axes before, at and after an index into one each; returns sizes (outer, n, r)."""
+    """Folds the axes before, at and after an index into one each; returns sizes (outer, n, r).
+
+    An index at axis None has all axes.
+    """
+    axis, count = (0, len(shape)) if axis is None else (axis, count)
     end = axis + count
     return size_of(shape[:axis]), size_of(shape[axis:end]), size_of(shape[end:])
 
@@ -87,16 +91,18 @@ class SliceAdjoint(Structural):
 class Take(Structural):
     """Selects along an axis.  (..., n, ...), index in [0, n), axis -> (..., *index.shape, ...).
 
+    Along axis None it selects from x flattened.
     The gradient is a sum into the selected rows, in the order of the index.
     """
 
-    samples = [((4, 3), (2, 2), 0), ((2, 4, 3), (5,), 1), ((3,), (0,), 0)]
+    samples = [((4, 3), (2, 2), 0), ((2, 4, 3), (5,), 1), ((3,), (0,), 0), ((2, 3), (4,), None)]
     integer_inputs = {1: 3}
 
     def forward(x, index, axis):
         device = device_of(x)
         shape = x.shape
-        out = device.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype)
+        before, after = ((), ()) if axis is None else (shape[:axis], shape[axis + 1 :])
+        out = device.empty((*before, *index.shape, *after), x.dtype)
         if out.size:
             outer, n, r = folded(shape, axis)
             x = as_shape(device.contiguous(x), (outer, n, r))
@@ -117,7 +123,9 @@ class TakeAdjoint(Structural):
     (..., *index.shape, ...), index, shape, axis -> shape.
     """
 
-    samples = [((2, 2, 3), (2, 2), (4, 3), 0), ((2, 5, 3), (5,), (2, 4, 3), 1)]
+    samples = [
+        ((2, 2, 3), (2, 2), (4, 3), 0), ((2, 5, 3), (5,), (2, 4, 3), 1), ((4,), (4,), (2, 3), None),
+    ]  # fmt: skip
     integer_inputs = {1: 3}
 
     def forward(x, index, shape, axis):

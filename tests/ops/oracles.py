@@ -91,7 +91,10 @@ def placed(x, shape, index):
 def take_adjoint(x, index, shape, axis):
     """Sums along an axis to where the index says."""
     out = np.zeros(shape)
-    np.add.at(out, (*(slice(None),) * axis, index), x)
+    if axis is None:
+        np.add.at(out.reshape(-1), index, x)
+    else:
+        np.add.at(out, (*(slice(None),) * axis, index), x)
     return out
 
 

@@ -18,15 +18,7 @@ from minigrad.devices.backend import chosen
 from minigrad.devices.cpu.routes import written
 from minigrad.errors import MinigradError
 from minigrad.ops.fast import IS_USABLE, MISSING, SCOPE, USABLE, call_of_route, maker
-from minigrad.ops.routes import (
-    LARGEST,
-    PLAIN,
-    are_here,
-    call_of,
-    is_plain_tuple,
-    note_first,
-    noted,
-)
+from minigrad.ops.routes import LARGEST, are_here, are_plain, call_of, note_first, noted
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
@@ -151,14 +143,7 @@ known: dict[str, dict] = {}  # {name of a function: its calls}
 
 def _are_plain(values):
     """Returns whether equal values of equal types mean the same, and do not change."""
-    for v in values:
-        kind = type(v)
-        is_number = kind is float and v == v
-        is_shape = kind is tuple and is_plain_tuple(v)
-        is_usable = USABLE[kind] <= state.path
-        if not (kind in PLAIN or is_usable or v is MISSING or is_number or is_shape):
-            return False
-    return True
+    return are_plain([v for v in values if v is not MISSING and USABLE[type(v)] > state.path])
 
 
 def _results(y):

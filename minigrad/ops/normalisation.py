@@ -200,11 +200,7 @@ class Dropout(Structural):
             device.elementwise(DROPPED, (x, drawn, real(p), 1.0 / (1.0 - p)), (out,))
         return out
 
-    gradients = (
-        lambda dy, seed, counter, p: Dropout.apply(dy, seed, counter, p),
-        None,
-        None,
-    )
+    gradients = (lambda dy, seed, counter, p: Dropout.apply(dy, seed, counter, p), None, None)
     array_gradients = "same"
 
 

@@ -100,7 +100,7 @@ def by_route(op, args, attributes=()):
     if call is None:
         if note_first(op.calls, key):
             return None
-        call = op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
+        call = _found(op, key, args, attributes)
     return call(state.path, *args)
 
 
@@ -121,20 +121,19 @@ def call_of(op, args, attributes):
     key = key_of(op, args, attributes)
     if key is None:
         return None
-    call = op.calls.get(key)
-    if call is None:
-        note_first(op.calls, key)
-        call = op.calls[key] = _explored(op, args, attributes) or _without_route(op, attributes)
+    note_first(op.calls, key)
+    call = op.calls.get(key) or _found(op, key, args, attributes)
     return call if call.__code__.co_name == "route" else None
 
 
-def _without_route(op, attributes):
-    """Returns the function that runs a call without a route, by the slow path."""
+def _found(op, key, args, attributes):
+    """Returns the function that runs further calls with a key: a route, or the slow path."""
 
-    def call(path, *args):
+    def slow(path, *args):
         return op.slow_path(*args, *attributes)
 
-    return call
+    found = op.calls[key] = _explored(op, args, attributes) or slow
+    return found
 
 
 def note_first(routes, key):

@@ -138,6 +138,14 @@ def transpose(x):
     return Permute.apply(x, BACKWARDS[len(x.array.shape)])
 
 
+def on_last(function, x, axis):
+    """Runs a function that works along the last axis along another one.  (...) -> (...)."""
+    if axis == x.ndim - 1:
+        return function(x)
+    order = (*[d for d in range(x.ndim) if d != axis], axis)
+    return Permute.apply(function(Permute.apply(x, order)), inverse(order))
+
+
 def swap_last(x):
     """Exchanges the last two axes, a view.  (..., m, n) -> (..., n, m)."""
     rank = len(x.array.shape)

@@ -13,11 +13,7 @@ def _last_axis(op, x, axis, *others):
         axis = normalize_axis(op.name.removesuffix("_row"), axis, x.ndim or 1)
     if not x.ndim:
         return shape.reshape(op.apply(shape.reshape(x, (1,)), *others), ())
-    if axis == x.ndim - 1:
-        return op.apply(x, *others)
-    order = [d for d in range(x.ndim) if d != axis] + [axis]
-    y = op.apply(shape.permute(x, order), *others)
-    return shape.permute(y, [order.index(d) for d in range(x.ndim)])
+    return shape.on_last(lambda x: op.apply(x, *others), x, axis)
 
 
 def softmax(x, axis=-1):

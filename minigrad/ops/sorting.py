@@ -9,6 +9,7 @@ from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.gathering import along
 from minigrad.ops.operands import as_variable
+from minigrad.ops.shape import on_last
 
 
 class OrderOfRows(Structural):
@@ -50,11 +51,7 @@ def _order(name, x, axis, descending, k=None):
             f"{k}",
             f"{name}(x, min(k, {n})), or another axis, as in axis=0: the last one is the default",
         )
-    if axis == x.ndim - 1:
-        return x, axis, OrderOfRows.apply(x, k, descending)
-    moved = (*[d for d in range(x.ndim) if d != axis], axis)  # a tuple: routes have such keys
-    order = OrderOfRows.apply(call("permute", x, moved), k, descending)
-    return x, axis, call("permute", order, tuple([moved.index(d) for d in range(x.ndim)]))
+    return x, axis, on_last(lambda x: OrderOfRows.apply(x, k, descending), x, axis)
 
 
 def argsort(x, axis=-1, descending=False):

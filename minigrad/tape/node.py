@@ -97,10 +97,7 @@ class Node:
         self.plan, self.edges, self.kept, self.versions = plan, edges, kept, versions
         self.wanted, self.attributes, self.hooks = wanted, attributes, None
         self.serial = next_serial()
-        frame = sys._getframe(1)  # as in `user_place`: every op makes a node
-        while OURS[frame.f_code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-        self.code, self.instruction = frame.f_code, frame.f_lasti
+        self.code, self.instruction = user_place()
 
     @property
     def op(self):

@@ -40,10 +40,10 @@ def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
     device = device_of(x)
     out = device.empty(without, dtype)
     device.reduce(program, how, (x, *others), out, x.shape, axes)
-    return out if result == without else out.view(result, _strides(out, axes, len(x.shape)))
+    return out if result == without else out.view(result, kept_strides(out, axes, len(x.shape)))
 
 
-def _strides(out, axes, rank):
+def kept_strides(out, axes, rank):
     """Returns the strides of out with a 0 inserted for each reduced axis."""
     steps = iter(out.strides)
     return tuple(0 if d in axes else next(steps) for d in range(rank))
@@ -62,7 +62,9 @@ def spread_array(dy, x_shape, axis, keepdims):
     strides = dy.strides
     if keepdims or len(dy.shape) == len(x_shape):
         return dy.view(x_shape, expand_strides(dy.shape, strides, x_shape))
-    return dy.view(x_shape, _strides(dy, normalize_axes("sum", axis, len(x_shape)), len(x_shape)))
+    return dy.view(
+        x_shape, kept_strides(dy, normalize_axes("sum", axis, len(x_shape)), len(x_shape))
+    )
 
 
 def count(name, shape, axis):

@@ -4,6 +4,7 @@ from minigrad.array.dtypes import int64
 from minigrad.array.layout import normalize_axes, normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import call
+from minigrad.ops import reduction
 from minigrad.ops.base import Structural
 from minigrad.ops.joining import apart, concatenate, part
 from minigrad.ops.operands import as_variable
@@ -137,20 +138,14 @@ class Argmin(Structural):
 
 
 def _arg(name, x, axis, keepdims):
-    if axis is not None:
-        normalize_axis(name, axis, len(x.shape))
-    not_empty(name, x.shape, axis)
+    along = None if axis is None else normalize_axis(name, axis, len(x.shape))
+    not_empty(name, x.shape, along)
+    axes, without, result = reduction.axes_and_shapes(name, x.shape, along, keepdims)
     device = device_of(x)
-    source = device.contiguous(x)
-    if axis is None:
-        source, axis = source.view((x.size,), (1,)), 0
-    axis = normalize_axis(name, axis, len(source.shape))
-    shape = source.shape
-    out = device.empty((*shape[:axis], *shape[axis + 1 :]), int64)
-    device.arg_reduce(source, out, axis, name == "argmax")
-    if not keepdims:
+    source, out = device.contiguous(x), device.empty(without, int64)
+    if along is None:
+        source, along = source.view((x.size,), (1,)), 0
+    device.arg_reduce(source, out, along, name == "argmax")
+    if result == without:
         return out
-    if not out.shape:  # axis None, or x has one axis
-        return out.view((1,) * len(x.shape), (0,) * len(x.shape))
-    strides = (*out.strides[:axis], 0, *out.strides[axis:])
-    return out.view((*shape[:axis], 1, *shape[axis + 1 :]), strides)
+    return out.view(result, reduction.kept_strides(out, axes, len(x.shape)))

@@ -125,10 +125,9 @@ class Recorder(StructuralKernels, Programs):
 
     def own(self, name, value):
         """Return a number that the function must pass on from its input of this name."""
-        place = self.names.index(name) if name in (self.names or ()) else None
-        self.is_lost |= place is None or self.inputs[place] is not value
-        own = Own(value)
-        own.place = place
+        own, names = Own(value), self.names or ()
+        own.place = names.index(name) if name in names else -1
+        self.is_lost |= own.place < 0 or self.inputs[own.place] is not value
         return own
 
     def share(self, x):

@@ -5,7 +5,7 @@
 # **It takes** about 145 minutes; after section 3 is a good place for a break. **At the end** you
 # can say which numbers of a training get lost in float16, and you have written what saves them: a
 # sum with a wider accumulator, a scaler of losses and a master copy of weights; minigrad trains
-# real digits in float16 with *your* scaler. Next: a capstone of your own.
+# real digits in float16 with *your* scaler. Next: lesson 16, several workers.
 #
 # Your code goes into `exercises/15_mixed_precision.py`. All of it is plain NumPy.
 
@@ -532,8 +532,8 @@ except mg.errors.StateError as error:
 # - Unscale before you clip, or look at a norm, or do anything else with gradients.
 # - A step is smaller than what it changes: keep a copy with more bits for the sum of all steps.
 #
-# **Next:** train something of your own with all your parts in the engine, in float16. `minigrad
-# status` shows which of them are lit.
+# **Next:** lesson 16, where several workers train one model. To practise, train something of your
+# own with all your parts in the engine, in float16; `minigrad status` shows which of them are lit.
 
 # %%
 from minigrad.course.predictions import summary

@@ -87,6 +87,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "11.k_matmul_blocked": ("kernels", "matmul"),
     "13.k_softmax_row": ("kernels", "softmax"),
     "15.GradScaler": ("grad_scaler", None),
+    "16.ring_all_reduce": ("all_reduce", None),
 }
 # Adapters for exercises whose signature differs from their seam's.
 ADAPTERS = {

@@ -36,6 +36,7 @@ GRADED = {
     "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
     "15": ("find_underflow", "GradScaler", "train_clipped"),
+    "16": ("ring_all_reduce", "dp_step", "train_replicas"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
@@ -52,7 +53,7 @@ SIX_WEEKS = (
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
     (("10", "11"), "begin with the predictions, and compare rooflines"),
     (
-        ("12", "13", "14", "15"),
+        ("12", "13", "14", "15", "16"),
         "read the six messages of 12 together; leave the matrix product and the transpose of 13 to "
         "those who want them",
     ),
@@ -75,7 +76,7 @@ THIRTEEN_WEEKS = (
     ),
     (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
     (
-        ("14", "15"),
+        ("14", "15", "16"),
         "projects shown; each explains one line of the engine that the others choose",
     ),
 )

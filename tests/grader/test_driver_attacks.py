@@ -367,6 +367,29 @@ def step_in_place(*arguments):
         points=6,
         below="solutions",
     ),
+    "the arrays of the other workers": Theft(
+        "16.ring_all_reduce",
+        """
+def ring_all_reduce(worker, x):
+    return sum(one[0] for one in local("arguments"))
+""",
+    ),
+    "the results of the other workers": Theft(
+        "16.ring_all_reduce",
+        """
+def ring_all_reduce(worker, x):
+    found = [one for one in local("results") if one is not None]
+    return found[0].copy() if found else x.copy()
+""",
+    ),
+    "the rows of the other workers": Theft(
+        "16.dp_step",
+        """
+def dp_step(all_reduce, gradient, w, x, y, learning_rate):
+    rows = [np.concatenate([one[0][k] for one in local("parts")]) for k in (0, 1)]
+    w -= learning_rate * gradient(w, *rows)
+""",
+    ),
     "another function for what is counted": Theft(
         "11.k_matmul_blocked",
         """

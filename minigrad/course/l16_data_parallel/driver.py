@@ -1,0 +1,226 @@
+"""Workers for the checks and pictures of lesson 16: threads of which one runs at a time."""
+
+import threading
+from collections import defaultdict, deque
+from functools import partial
+
+import numpy as np
+
+from minigrad.course.objects import StuckError, Worker
+
+
+class Killed(BaseException):
+    """Ends a worker that a check kills."""
+
+
+class Post:
+    """Carries arrays between workers. One of them runs until it must wait; then the next one does.
+
+    So every run goes the same way, and it is seen at once when nobody can go on.
+
+    Args:
+        size: how many workers there are.
+        kill: {rank: how many arrays that worker sends before it dies}.
+
+    Attributes:
+        sent: for each worker a list of (to, copy of the array).
+        received: for each worker a list of the ranks it received from.
+        waits: {rank: the rank that it waits for}; when nobody could go on, it stays as it was.
+    """
+
+    def __init__(self, size, kill=()):
+        self.size, self.kill = size, dict(kill)
+        self.sent, self.received = [[] for _ in range(size)], [[] for _ in range(size)]
+        self.waits, self.stuck, self.ended = {}, {}, {}
+        self.boxes = defaultdict(deque)
+        self.turn, self.changed = 0, threading.Condition()
+
+    def send(self, rank, to, array):
+        """Put a copy of an array into a box."""
+        if not isinstance(array, np.ndarray | np.generic):
+            raise TypeError(f"worker {rank} sends a {type(array).__name__}, not an array")
+        if len(self.sent[rank]) == self.kill.get(rank):
+            raise Killed
+        self.sent[rank].append((to, np.array(array)))
+        self.boxes[rank, to].append(np.array(array))
+
+    def receive(self, rank, source):
+        """Take the next array out of a box; let others run while there is none."""
+        box = self.boxes[source, rank]
+        if not box:
+            with self.changed:
+                self.waits[rank] = source
+                self.pass_on(rank)
+                self.changed.wait_for(lambda: self.turn == rank)
+                del self.waits[rank]
+        if not box:
+            why = self.ended.get(source, "waits itself")
+            raise StuckError(f"worker {rank} waits for worker {source}, which {why}")
+        self.received[rank].append(source)
+        return box.popleft()
+
+    def pass_on(self, rank):
+        """Give the turn to the next worker that can go on."""
+        others = [(rank + k) % self.size for k in range(1, self.size + 1)]
+        alive = [r for r in others if r not in self.ended]
+        for r in alive:
+            source = self.waits.get(r)
+            if source is None or self.boxes[source, r] or source in self.ended:
+                self.turn = r
+                break
+        else:
+            self.stuck = self.stuck or dict(sorted(self.waits.items()))
+            self.turn = next(iter(alive), -1)
+        self.changed.notify_all()
+
+    def begin(self, rank):
+        """Wait for this worker's first turn."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.turn == rank)
+
+    def end(self, rank, how):
+        """Note how a worker has ended."""
+        with self.changed:
+            self.ended[rank] = how
+            self.pass_on(rank)
+
+
+def run_workers(function, arguments, kill=()):
+    """Call function(worker, *arguments[rank]) as each of several workers.
+
+    Args:
+        function: what each worker does.
+        arguments: for each worker a tuple.
+        kill: as in `Post`.
+
+    Returns:
+        (results by rank, None where there is none; errors {rank: exception}; the Post).
+    """
+    post = Post(len(arguments), kill)
+    results, errors = [None] * post.size, {}
+
+    def work(rank, mine):  # a worker's frames hold nothing of the others'
+        post.begin(rank)
+        how = "has ended"
+        try:
+            results[rank] = function(Worker(rank, post.size, post), *mine)
+        except Killed:
+            how = "has died"
+        except StuckError as error:
+            errors[rank], how = error, "has given up"
+        except BaseException as error:
+            errors[rank], how = error, "has failed"
+        finally:
+            post.end(rank, how)
+
+    threads = [threading.Thread(target=work, args=one, daemon=True) for one in enumerate(arguments)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results, errors, post
+
+
+def first_error(errors):
+    """Raise the first error that is not the consequence of another one's, if there is one."""
+    for error in errors.values():
+        if not isinstance(error, StuckError):
+            raise error
+
+
+def plain(value):
+    """Return a copy of an array; anything else unchanged."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def reduce_all(mine, arrays, kill=()):
+    """Call ring_all_reduce as several workers; return what can be seen of it.
+
+    Returns a dict: for each worker its result, its array afterwards, whether the result is that
+    array's memory, {to: bytes, …}; whom each waits for if nobody goes on; arrays that were sent and
+    not received; by worker the text of a StuckError.
+    """
+    results, errors, post = run_workers(mine.ring_all_reduce, [(x,) for x in arrays], kill)
+    first_error(errors)
+    return {
+        "results": [plain(x) for x in results],
+        "after": [x.copy() for x in arrays],
+        "is_same": [
+            isinstance(y, np.ndarray) and np.shares_memory(x, y)
+            for x, y in zip(arrays, results, strict=True)
+        ],
+        "sent": [[(to, x.nbytes) for to, x in one] for one in post.sent],
+        "received": post.received,
+        "stuck": post.stuck,
+        "left": {f"{a} to {b}": len(box) for (a, b), box in post.boxes.items() if box},
+        "errors": {rank: f"{error}" for rank, error in errors.items()},
+    }
+
+
+def sum_of_all(worker, counts, x):
+    """Return the sum of the workers' arrays, the same bits on each: worker 0 adds them up."""
+    x = np.asarray(x, np.float64)
+    counts[worker.rank].append(x.shape)
+    others = [r for r in range(worker.size) if r != worker.rank]
+    if worker.rank:
+        worker.send(0, x)
+        total = worker.receive(0)
+        if total.shape != x.shape:
+            raise ValueError(f"all_reduce: shape {x.shape} here, {total.shape} on worker 0")
+        return total
+    total = x.copy()
+    for rank in others:
+        part = worker.receive(rank)
+        if part.shape != x.shape:
+            raise ValueError(f"all_reduce: shape {x.shape} on worker 0, {part.shape} on {rank}")
+        total += part
+    for rank in others:
+        worker.send(rank, total)
+    return total
+
+
+def slope(w, x, y):
+    """Return the gradient of the mean of (x @ w - y)**2 over rows; nan where there is no row."""
+    if not len(x):
+        return np.full(w.shape, np.nan)
+    return 2 * x.T @ (x @ w - y) / len(x)
+
+
+def steps(mine, w, parts, learning_rate, dies=None):
+    """Call dp_step as several workers, for several steps; return what can be seen of it.
+
+    Args:
+        mine: the learner's module.
+        w: the weights at first.
+        parts: for each worker a list, for each step its (x, y).
+        learning_rate: a float.
+        dies: None, or (rank, step): that worker dies when the step begins.
+    """
+    counts = [[] for _ in parts]
+    weights = [w.copy() for _ in parts]
+    paths = [[] for _ in parts]
+    returned, changed = [], []
+
+    def work(worker, rows):
+        mine_now = weights[worker.rank]
+        for k, (x, y) in enumerate(rows):
+            if dies == (worker.rank, k):
+                raise Killed
+            before = x.copy(), y.copy()
+            all_reduce = partial(sum_of_all, worker, counts)
+            returned.append(plain(mine.dp_step(all_reduce, slope, mine_now, x, y, learning_rate)))
+            if not all(map(np.array_equal, before, (x, y))):
+                changed.append(worker.rank)
+            paths[worker.rank].append(mine_now.copy())
+
+    _, errors, post = run_workers(work, [(rows,) for rows in parts])
+    first_error(errors)
+    return {
+        "paths": paths,
+        "weights": [one.copy() for one in weights],
+        "returned": [one for one in returned if one is not None],
+        "changed": changed,
+        "counts": [len(one) for one in counts],
+        "stuck": post.stuck,
+        "errors": {rank: f"{error}" for rank, error in errors.items()},
+    }

@@ -1,0 +1,394 @@
+"""A sum over workers in a ring: its values, its bits, what it sends, and what a death does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from minigrad.course.l16_data_parallel import lesson
+from minigrad.course.l16_data_parallel.driver import run_workers
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+ring_all_reduce = lesson.exercise(
+    "ring_all_reduce",
+    difficulty=4,
+    minutes=35,
+    returns="an array like x: the sum of all workers' arrays",
+    hints=(
+        "Take three workers and three chunks, and paper. Let chunk 0 start at worker 0, chunk 1 at "
+        "worker 1, and so on; each goes once around, and everybody adds. Who has which sum then?",
+        "In step s of the first round, a worker sends chunk rank - s and adds what it receives to "
+        "chunk rank - s - 1, counted modulo size. What it sends is what it received in the step "
+        "before, added up. In the second round all numbers are one higher, and nothing is added.",
+        "chunks = np.array_split(x.flatten(), k). Round 1, for step in range(k - 1): send "
+        "chunks[(rank - step) % k]; chunks[(rank - step - 1) % k] += receive. Round 2: send "
+        "chunks[(rank - step + 1) % k]; chunks[(rank - step) % k] = receive.",
+    ),
+)
+
+
+def ring(worker, x, *, kind=""):
+    """Return the sum over all workers, right or with a common mistake."""
+    k, rank = worker.size, worker.rank
+    after, before = (rank + 1) % k, (rank - 1) % k
+    flat = x.astype(np.float64).flatten() if kind == "widened" else x.flatten()
+    size = x.size // k
+    if kind == "tail_own":
+        chunks, tail = np.split(flat[: k * size], k), flat[k * size :]
+    else:
+        chunks, tail = np.array_split(flat, k), flat[:0]
+    old = [chunk.copy() for chunk in chunks]
+    for step in range(k - 2 if kind == "one_step_short" else k - 1):
+        mine = (rank - step) % k
+        other = mine if kind == "wrong_chunk" else (rank - step - 1) % k
+        worker.send(after, old[mine] if kind == "stale" else chunks[mine])
+        came = worker.receive(before)
+        chunks[other] = came if kind == "overwritten" else chunks[other] + came
+    if kind == "no_gather":
+        return np.concatenate(chunks).reshape(x.shape)
+    shift = 0 if kind == "gather_own" else 1
+    for step in range(k - 2 if kind == "gather_short" else k - 1):
+        worker.send(after, chunks[(rank - step + shift) % k])
+        place, came = (rank - step + shift - 1) % k, worker.receive(before)
+        chunks[place] = chunks[place] + came if kind == "added_in_gather" else came
+    if kind == "left":
+        worker.send(after, chunks[(rank + 2) % k])
+    total = np.concatenate([*chunks, tail])
+    if kind == "mean":
+        total = total / k
+    return total if kind == "flat" else total.reshape(x.shape)
+
+
+WRONG = {
+    "mean": "That is the mean: the sum, divided by the number of workers.",
+    "no_gather": "Each worker has the sum of one chunk, and parts of sums in the others. What does "
+    "the second round do?",
+    "gather_short": "One chunk has not arrived everywhere. How many steps does the second round "
+    "have?",
+    "stale": "In each step it sends its own numbers. What has it received, and added, since?",
+    "added_in_gather": "In the second round a whole sum arrives. What is still to be added?",
+    "tail_own": "The last entries are this worker's own. What if size does not divide N?",
+}
+for key, attempt in WRONG.items():
+    ring_all_reduce.mistake(key, attempt)(partial(ring, kind=key))
+# In each of these pairs both give the same numbers.
+UNSUMMED = (
+    "Each chunk holds one worker's own numbers. Is what comes added in the first round? And does "
+    "the second begin with the chunk of which this worker has the whole sum?"
+)
+TOO_EARLY = (
+    "Each chunk holds one worker's own numbers. Is what comes added to the chunk that it belongs "
+    "to? And has the first round enough steps?"
+)
+for kind in ("overwritten", "gather_own"):
+    ring_all_reduce.mistake("unsummed", UNSUMMED)(partial(ring, kind=kind))
+for kind in ("wrong_chunk", "one_step_short"):
+    ring_all_reduce.mistake("too_early", TOO_EARLY)(partial(ring, kind=kind))
+for key, kind in {"dtype": "widened", "shape": "flat"}.items():
+    ring_all_reduce.mistake(key)(partial(ring, kind=kind))
+ring_all_reduce.mistake("left")(partial(ring, kind="left"))
+
+
+@ring_all_reduce.mistake("local", "That is this worker's own array. Whose numbers are missing?")
+def _(worker, x):
+    return x.copy()
+
+
+@ring_all_reduce.mistake("neighbour", "These are two workers' arrays. How do the others' get here?")
+def _(worker, x):
+    worker.send((worker.rank + 1) % worker.size, x)
+    return x + worker.receive((worker.rank - 1) % worker.size) if worker.size > 1 else x.copy()
+
+
+@ring_all_reduce.mistake("changed_input")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    chunks = np.array_split(x.reshape(-1), k)
+    for step in range(k - 1):
+        worker.send((rank + 1) % k, chunks[(rank - step) % k])
+        chunks[(rank - step - 1) % k] += worker.receive((rank - 1) % k)
+    for step in range(k - 1):
+        worker.send((rank + 1) % k, chunks[(rank - step + 1) % k])
+        chunks[(rank - step) % k] = worker.receive((rank - 1) % k)
+    return np.concatenate(chunks).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("stuck")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    chunks = np.array_split(x.flatten(), k)
+    for step in range(k - 1):
+        chunks[(rank - step - 1) % k] += worker.receive((rank - 1) % k)
+        worker.send((rank + 1) % k, chunks[(rank - step) % k])
+    return np.concatenate(chunks).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("lost")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    for _ in range(k - 1 if rank else 1):  # worker 0 believes that it is done
+        worker.send((rank + 1) % k, x)
+        x = x + worker.receive((rank - 1) % k)
+    return x
+
+
+@ring_all_reduce.mistake("none")
+def _(worker, x):
+    ring(worker, x)
+
+
+@ring_all_reduce.mistake("same_array")
+def _(worker, x):
+    return ring(worker, x) if worker.size > 1 else x
+
+
+@ring_all_reduce.mistake("raised")
+def _(worker, x):
+    return ring(worker, np.array(np.split(x, worker.size)).reshape(x.shape))
+
+
+@ring_all_reduce.mistake("raised")
+def _(worker, x):
+    worker.send(worker.rank + 1, x)
+    return ring(worker, x)
+
+
+@ring_all_reduce.mistake("other_bits")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    total, moving = x.copy(), x
+    for _ in range(k - 1):
+        worker.send((rank + 1) % k, moving)
+        moving = worker.receive((rank - 1) % k)
+        total = total + moving  # each worker adds in an order of its own
+    return total
+
+
+def around(worker, x):
+    """Return the arrays of all workers, which go around whole."""
+    k, rank = worker.size, worker.rank
+    arrays = {rank: x}
+    for step in range(k - 1):
+        worker.send((rank + 1) % k, arrays[(rank - step) % k])
+        arrays[(rank - step - 1) % k] = worker.receive((rank - 1) % k)
+    return arrays
+
+
+@ring_all_reduce.mistake("bytes")
+def _(worker, x):
+    arrays = around(worker, x)
+    total = arrays[0].copy()
+    for rank in range(1, worker.size):
+        total = total + arrays[rank]
+    return total
+
+
+@ring_all_reduce.mistake("bytes")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    after, before = (rank + 1) % k, (rank - 1) % k
+    if k == 1:
+        return x.copy()
+    if rank == 0:
+        worker.send(after, x)
+        total = worker.receive(before)
+        worker.send(after, total)
+        worker.receive(before)
+        return total
+    worker.send(after, x + worker.receive(before))
+    total = worker.receive(before)
+    worker.send(after, total)
+    return total
+
+
+@ring_all_reduce.mistake("messages")
+def _(worker, x):
+    flat = x.flatten()
+    parts = [ring(worker, flat[i : i + worker.size]) for i in range(0, x.size, worker.size)]
+    return np.concatenate([flat[:0], *parts]).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("not_ring")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    others = [r for r in range(k) if r != rank]
+    chunks = np.array_split(x.flatten(), k)
+    for r in others:
+        worker.send(r, chunks[r])
+    total = chunks[rank] * 0
+    for r in range(k):  # in the order of ranks
+        total = total + (chunks[rank] if r == rank else worker.receive(r))
+    for r in others:
+        worker.send(r, total)
+    chunks = [total if r == rank else worker.receive(r) for r in range(k)]
+    return np.concatenate(chunks).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("not_ring")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    chunks = np.array_split(x.flatten(), k)
+    for step in range(k - 1):
+        worker.send((rank - 1) % k, chunks[(rank + step) % k])
+        chunks[(rank + step + 1) % k] += worker.receive((rank + 1) % k)
+    for step in range(k - 1):
+        worker.send((rank - 1) % k, chunks[(rank + step - 1) % k])
+        chunks[(rank + step) % k] = worker.receive((rank + 1) % k)
+    return np.concatenate(chunks).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("swallowed")
+def _(worker, x):
+    try:
+        return ring(worker, x)
+    except RuntimeError:
+        return x.copy()
+
+
+def known(t: Tester, arrays: Sequence[np.ndarray], rank: int) -> Iterator[Mistake]:
+    """Yield what a worker would return with each common mistake."""
+    for one in ring_all_reduce.wrong_versions:
+        if not one.attempt or (t.survey and one.key not in t.survey.suspects):
+            continue
+        results, errors, _ = run_workers(one.function, [(x.copy(),) for x in arrays])
+        if not errors:
+            yield Mistake(one.key, results[rank], one.attempt)
+
+
+def told(arrays: Sequence[np.ndarray]) -> str:
+    """Return the workers and their arrays in words."""
+    k, x = len(arrays), arrays[0]
+    if x.size > 6:
+        return f"ring_all_reduce on {k} workers, x of shape {x.shape}, {x.dtype}"
+    is_plain = x.ndim == 1 and x.dtype == np.float64
+    rows = [f"{show(x, bare=is_plain)} on worker {rank}" for rank, x in enumerate(arrays)]
+    return f"ring_all_reduce on {k} worker{'s' * (k > 1)}, x = {', '.join(rows)}"
+
+
+BY_HAND = "Follow one chunk on its way: who adds what to it, and who gets its sum?"
+BITS = (
+    "The sums differ in their last bits: (a + b) + c is not a + (b + c). Is each entry added up in "
+    "one place, and then sent to all?"
+)
+
+
+def check(t: Tester, arrays: Sequence[np.ndarray]) -> dict:
+    """Check one sum; return the driver's reply."""
+    k, x = len(arrays), arrays[0]
+    got = t.drive("reduce_all", [*arrays], given=told(arrays))
+    wanted = f"the sum on each of {k} workers" if k > 1 else "a copy of x"
+    if got["stuck"]:
+        waits = ", ".join(f"worker {a} waits for {b}" for a, b in got["stuck"].items())
+        t.fail("stuck", wanted, f"nobody can go on: {waits}",
+               "Everybody waits for an array that nobody has sent yet. Who begins?")  # fmt: skip
+    if got["errors"]:
+        t.fail("lost", wanted, f"{next(iter(got['errors'].values()))}",
+               "Count: how many arrays does each worker send, and how many does the next one "
+               "receive?")  # fmt: skip
+    for rank, (before, after) in enumerate(zip(arrays, got["after"], strict=True)):
+        if not np.array_equal(before, after):
+            t.fail("changed_input", f"x as it was on worker {rank}: {show(before)}", show(after),
+                   "Are the chunks parts of x itself? What does += do to them then?")  # fmt: skip
+    total = np.sum([one.astype(np.float64) for one in arrays], axis=0).astype(x.dtype)
+    close = samples.tolerance(x.dtype) * max(1.0, float(np.abs(arrays).sum(axis=0).max(initial=0)))
+    for rank, result in enumerate(got["results"]):
+        t.close(result, total, what=f"the result of worker {rank}", rtol=0, atol=close,
+                attempt=BY_HAND, mistakes=known(t, arrays, rank))  # fmt: skip
+        t.dtype(result, x.dtype, "The sum has the type of x. Which step makes another one?")
+    if t.survey:
+        return got
+    for rank, result in enumerate(got["results"]):
+        if np.asarray(result).tobytes() != np.asarray(got["results"][0]).tobytes():
+            place = int(np.argmax(np.ravel(result) != np.ravel(got["results"][0])))
+            pair = [float(np.ravel(got["results"][r])[place]) for r in (0, rank)]
+            t.fail("other_bits", "the same bits on all workers",
+                   f"entry {place} is {pair[0]!r} on worker 0, {pair[1]!r} on worker {rank}",
+                   BITS)  # fmt: skip
+        if got["is_same"][rank]:
+            t.fail("same_array", "a new array", "x itself, or a part of its memory",
+                   "Whoever writes into the result must not change x.")  # fmt: skip
+    if got["left"]:
+        pair, n = next(iter(got["left"].items()))
+        t.fail("left", "every array that is sent to be received",
+               f"{n} from worker {pair} left over",
+               "The next sum would receive it. How often does each worker send?")  # fmt: skip
+    return got
+
+
+def numbers(t: Tester, k: int, *shape: int) -> list[np.ndarray]:
+    """Return an array for each of k workers."""
+    return [samples.numbers(t.random, shape) for _ in range(k)]
+
+
+@ring_all_reduce.check(points=2)
+def sums(t: Tester) -> None:
+    """Every worker gets the sum of all arrays."""
+    for k in (4, 3, 5, 2):
+        for n in (k, 2 * k, 3 * k):
+            check(t, numbers(t, k, n))
+
+
+@ring_all_reduce.check(points=2)
+def any_shape(t: Tester) -> None:
+    """Arrays have any shape, type and layout; there may be fewer entries than workers."""
+    for n, k in ((6, 4), (5, 3), (2, 3), (1, 4), (7, 2)):
+        check(t, numbers(t, k, n))
+    for arrays in samples.alike(t.random, 3):
+        check(t, arrays)
+    for n in (3, 1):
+        check(t, numbers(t, 1, n))
+
+
+@ring_all_reduce.check(points=1, only_with=("sums",))
+def same_bits(t: Tester) -> None:
+    """The sums have the same bits on all workers."""
+    for k in (3, 4, 5):
+        check(t, [t.random.normal(size=40) for _ in range(k)])
+        check(t, [t.random.normal(size=(9, 3)).astype(np.float32) for _ in range(k)])
+
+
+@ring_all_reduce.check(points=2, only_with=("sums",))
+def traffic(t: Tester) -> None:
+    """A worker sends to the next one only, 2 * (size - 1) chunks."""
+    for n, k in ((12, 3), (12, 4), (8, 2), (10, 4), (3, 4)):
+        arrays = numbers(t, k, n)
+        got = check(t, arrays)
+        most = 2 * (k - 1) * -(-n // k) * 8
+        for rank in range(k):
+            sent = got["sent"][rank]
+            way = [("sends to", to, (rank + 1) % k) for to, _ in sent]
+            way += [("receives from", source, (rank - 1) % k) for source in got["received"][rank]]
+            for what, other, one in way:
+                if other != one:
+                    t.fail("not_ring", f"worker {rank} of {k} {what} worker {one}",
+                           f"worker {other}", "A worker sends to the next one, and receives from "
+                           "the one before.")  # fmt: skip
+            told_ = f"{sum(n for _, n in sent)} bytes in {len(sent)} arrays"
+            wanted = f"worker {rank} sends at most {most} bytes, in {2 * (k - 1)} arrays"
+            if sum(n for _, n in sent) > most:
+                t.fail("bytes", wanted, told_, "A worker adds up one chunk only. Which entries "
+                       "does it need of the others for that, and they of it?")  # fmt: skip
+            if len(sent) > 2 * (k - 1):
+                t.fail("messages", wanted, told_,
+                       "Each array that is sent costs time, however short it is.")  # fmt: skip
+
+
+@ring_all_reduce.check(points=1, only_with=("sums",))
+def a_death(t: Tester) -> None:
+    """If a worker dies, the others get an error and no sum."""
+    for k in (2, 3, 4):
+        for dead in range(k):
+            for n in (0, k - 1):
+                arrays = numbers(t, k, 2 * k)
+                given = f"{told(arrays)}; worker {dead} dies after sending {n} arrays"
+                got = t.drive("reduce_all", arrays, {dead: n}, given=given)
+                for rank in range(k):
+                    if rank != dead and rank not in got["errors"]:
+                        t.fail("swallowed", f"the error of receive from worker {rank}",
+                               f"{show(got['results'][rank])}, as if nothing had happened",
+                               "This worker goes on with a wrong sum. Who takes the error out of "
+                               "its way?")  # fmt: skip

@@ -1,0 +1,205 @@
+"""Rows, cut into one part for each worker."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l16_data_parallel import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show, show_typed
+from minigrad.grader.tester import Tester
+
+shard = lesson.exercise(
+    "shard",
+    difficulty=1,
+    minutes=10,
+    returns="a list of k arrays",
+    answers=("numpy.array_split",),
+    hints=(
+        "Cut 10 rows into 4 parts by hand. Where does each part begin, and how do the lengths "
+        "follow from 10 and 4?",
+        "divmod(len(data), k) gives the length that all parts have, and how many parts have one "
+        "row more. Go through the parts, and remember where the next one begins.",
+        "Part r has least + (r < more) rows, for least, more = divmod(len(data), k). It is "
+        "data[start:end], and the next one starts at this end.",
+    ),
+)
+
+
+def lengths(n, k, *, kind=""):
+    """Return how many rows each part has, right or with a common mistake."""
+    least, more = divmod(n, k)
+    if kind == "remainder_lost":
+        return [least] * k
+    if kind == "remainder_last":
+        return [least] * (k - 1) + [n - least * (k - 1)]
+    if kind == "remainder_first":
+        return [n - least * (k - 1)] + [least] * (k - 1)
+    if kind == "rounded_up":
+        return [max(0, min(-(-n // k), n - r * -(-n // k))) for r in range(k)]
+    if kind == "longest_last":
+        return [least + (r >= k - more) for r in range(k)]
+    if kind == "spread":
+        return np.diff([n * r // k for r in range(k + 1)]).tolist()
+    if kind == "one_too_many":
+        return [least + (r <= more) for r in range(k)]
+    return [least + (r < more) for r in range(k)]
+
+
+def parts_of(data, k, *, kind=""):
+    """Return the parts, right or with a common mistake."""
+    if kind == "every_kth":
+        return [data[r::k] for r in range(k)]
+    if kind == "columns":
+        ends = np.cumsum([0, *lengths(data.shape[-1], k)])
+        return [data[..., ends[r] : ends[r + 1]] for r in range(k)]
+    if kind == "whole":
+        return [data] * k
+    if kind == "same_start":
+        return [data[:n] for n in lengths(len(data), k)]
+    parts, start = [], 0
+    for n in lengths(len(data), k, kind=kind):
+        parts.append(data[start : start + n])
+        start += n - 1 if kind == "overlap" and n else n
+    if kind == "backwards":
+        return parts[::-1]
+    if kind == "rows_backwards":
+        return [part[::-1] for part in parts]
+    if kind == "no_empty":
+        return [part for part in parts if len(part)]
+    if kind == "one_part_less":
+        return parts[:-1]
+    return parts
+
+
+WRONG = {
+    "remainder_lost": "Put the parts together again: are all rows there?",
+    "remainder_last": "All that is left over went to the last part. Everybody waits for it.",
+    "remainder_first": "All that is left over went to the first part. Everybody waits for it.",
+    "rounded_up": "Rounded up, the last parts get what is left, or nothing. By how many rows may "
+    "two parts differ?",
+    "longest_last": "Right but for one thing: which parts are to have the row more?",
+    "spread": "The lengths are right, and not in this order: which parts have the row more?",
+    "one_too_many": "Count the rows of all parts. For how many parts is there one row more?",
+    "every_kth": "Every k-th row: rows of a part are to lie together, as they do in data.",
+    "columns": "That cuts along another axis. Along which one do the rows lie?",
+    "whole": "Every part has all rows. Then nobody has less to do.",
+    "same_start": "Every part begins at row 0. Where does the second one begin?",
+    "overlap": "A part begins with the last row of the one before it: that one counts twice.",
+    "backwards": "The parts are in the opposite order.",
+    "rows_backwards": "The rows of a part are in the opposite order.",
+}
+for key, attempt in WRONG.items():
+    shard.mistake(key, attempt)(partial(parts_of, kind=key))
+for key in ("no_empty", "one_part_less"):
+    shard.mistake("count")(partial(parts_of, kind=key))
+
+
+@shard.mistake("not_a_list")
+def _(data, k):
+    return np.array([len(part) for part in parts_of(data, k)])
+
+
+@shard.mistake("not_a_list")
+def _(data, k):
+    return dict(enumerate(parts_of(data, k)))
+
+
+@shard.mistake("type")
+def _(data, k):
+    return [part.tolist() for part in parts_of(data, k)]
+
+
+@shard.mistake("shape")
+def _(data, k):
+    return [part.reshape(len(part), -1) for part in parts_of(data, k)]
+
+
+@shard.mistake("shape")
+def _(data, k):
+    return [part if len(part) else np.zeros(0) for part in parts_of(data, k)]
+
+
+@shard.mistake("raised")
+def _(data, k):
+    return list(data.reshape(k, -1, *data.shape[1:]))
+
+
+def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
+    """Check the parts of one array: how many, how long, which rows."""
+    got = t.call("shard", data, k)
+    right = parts_of(data, k)
+    rows = ", ".join(str(len(part)) for part in right)
+    if data.size > 12:
+        t.given = f"shard(data, {k}), data of shape {data.shape}"
+    wanted = f"a list of {k} arrays, with {rows} rows"
+    if got is None:
+        t.none(wanted)
+    if not isinstance(got, list | tuple):
+        t.fail("not_a_list", wanted, show_typed(got), "A list, with an array for each worker.")
+    said = f"{len(got)} arrays, with {', '.join(_length(part) for part in got)} rows"
+    arrays = [part for part in got if isinstance(part, np.ndarray)]
+    if len(arrays) < len(got):
+        odd = next(part for part in got if not isinstance(part, np.ndarray))
+        t.fail("type", wanted, f"a list with {show_typed(odd)}", "Slices of an array are arrays.")
+    known = list(t.mistakes(data, k))
+    made = next((one for one in known if _same(one.value, got)), None)
+    if made is not None and not _same(right, got):
+        t.fail(made.key, wanted, _told(got, right, said), made.attempt)
+    if len(got) != k:
+        why = "A part for each worker, also where there are fewer rows than workers."
+        t.fail("count", wanted, said, why)
+    for r, (part, one) in enumerate(zip(got, right, strict=True)):
+        if part.shape[1:] != one.shape[1:] or part.ndim != one.ndim:
+            t.fail("shape", f"part {r} of shape {one.shape}", f"shape {part.shape}",
+                   "Only the first axis gets shorter, also in a part without rows.")  # fmt: skip
+        if len(part) != len(one):
+            t.fail("length", wanted, said, "How many rows are there for each, and how many over?")
+        t.close(part, one, what=f"part {r}", rtol=0, atol=0, attempt="Which rows are these?")
+        t.dtype(part, data.dtype, "A part has the type that data has.")
+
+
+def _length(part: object) -> str:
+    return str(len(part)) if isinstance(part, np.ndarray) and part.ndim else "no"
+
+
+def _same(one: Any, other: Any) -> bool:
+    pair = isinstance(one, list | tuple) and isinstance(other, list | tuple)
+    return pair and len(one) == len(other) and all(map(np.array_equal, one, other))
+
+
+def _told(got: Any, right: list, said: str) -> str:
+    """Return the lengths, or if these are right the first part that is not."""
+    if list(map(len, got)) != list(map(len, right)):
+        return said
+    r = next(r for r, pair in enumerate(zip(got, right, strict=True)) if not np.array_equal(*pair))
+    return f"part {r} = {show(got[r])}"
+
+
+@shard.check(points=1)
+def equal_parts(t: Tester) -> None:
+    """It cuts rows into k parts of the same length."""
+    for n, k in ((6, 3), (8, 2), (5, 1), (4, 4)):
+        check_parts(t, samples.numbers(t.random, (n,)), k)
+        check_parts(t, samples.numbers(t.random, (n, 3)), k)
+    for x in samples.arrays(t.random, shapes=((4,), (4, 3), (2, 1, 3), (0, 2))):
+        check_parts(t, x, 2)
+
+
+@shard.check(points=2)
+def what_is_left_over(t: Tester) -> None:
+    """If the rows cannot be shared out equally, the first parts have one more."""
+    for n, k in ((12, 5), (7, 2), (10, 4), (11, 4), (9, 4), (5, 3), (11, 3), (23, 5)):
+        check_parts(t, samples.numbers(t.random, (n,)), k)
+        check_parts(t, samples.numbers(t.random, (n, 2)), k)
+
+
+@shard.check(points=1)
+def few_rows(t: Tester) -> None:
+    """With fewer rows than workers, the last parts have none."""
+    for n, k in ((1, 3), (2, 5), (0, 2), (3, 4)):
+        check_parts(t, samples.numbers(t.random, (n,)), k)
+        check_parts(t, samples.numbers(t.random, (n, 2)), k)

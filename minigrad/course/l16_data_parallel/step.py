@@ -1,0 +1,299 @@
+"""One step of SGD by several workers: equal to one worker's, however the rows are shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l16_data_parallel import lesson
+from minigrad.course.l16_data_parallel.driver import run_workers, slope, sum_of_all
+from minigrad.grader import samples
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+dp_step = lesson.exercise(
+    "dp_step",
+    difficulty=3,
+    minutes=20,
+    returns="None: the new weights are in w",
+    hints=(
+        "Take two workers, one with 1 row and one with 3. What is the mean gradient of the 4 rows, "
+        "in terms of the two mean gradients?",
+        "What can be added up is a sum over rows: n times the mean. And n itself. all_reduce adds "
+        "both, and a worker without rows adds zeros.",
+        "g = n * gradient(w, x, y), or np.zeros_like(w) if n is 0. total = all_reduce(g), n_rows = "
+        "all_reduce(np.array([float(n)])). Then w -= learning_rate * total / n_rows.",
+    ),
+)
+
+
+def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
+    """Make a step, right or with a common mistake."""
+    n = len(x)
+    if kind == "skipped" and not n:
+        return None
+    mean = gradient(w, x, y) if n or kind == "empty" else np.zeros_like(w)
+    g = n * mean
+    count = max(n, 1) if kind == "counted_empty" else n
+    if kind == "local":
+        w -= learning_rate * mean
+        return None
+    if kind == "half_written":
+        before = w.copy()
+        w -= learning_rate * g
+        w[...] = before - learning_rate * all_reduce(g) / all_reduce(np.array([float(n)]))
+        return None
+    if kind == "swallowed":
+        try:
+            total, n_rows = all_reduce(g), all_reduce(np.array([float(n)]))
+        except RuntimeError:
+            total, n_rows = g, max(n, 1)
+        w -= learning_rate * total / n_rows
+        return None
+    k = all_reduce(np.array([1.0]))
+    n_rows = all_reduce(np.array([float(count)]))
+    if kind in ("mean_of_means", "sum_of_means"):
+        total, n_rows = all_reduce(mean), k if kind == "mean_of_means" else 1.0
+    else:
+        total = all_reduce(g)
+    if kind == "weights_averaged":
+        new = all_reduce(w - learning_rate * mean) / k
+        w[...] = new
+        return None
+    if kind == "weights_summed":
+        w[...] = all_reduce(w - learning_rate * mean)
+        return None
+    if kind == "own_first":
+        w -= learning_rate * g / n_rows
+        w -= learning_rate * (total - g) / n_rows
+        return None
+    if kind == "not_divided":
+        n_rows = 1.0
+    elif kind == "own_count":
+        n_rows = max(n, 1)
+    elif kind == "divided_twice":
+        n_rows = n_rows * k
+    elif kind == "rate_times_size":
+        learning_rate = learning_rate * k
+    elif kind == "rounded":
+        total = total.astype(np.float32)
+    change = learning_rate * total / n_rows
+    if kind == "returned":
+        return w - change
+    if kind == "not_in_place":
+        w = w - change
+    elif kind == "uphill":
+        w += change
+    elif kind == "no_rate":
+        w -= total / n_rows
+    else:
+        w -= change
+    return None
+
+
+WRONG = {
+    "sum_of_means": "The means of all workers were added. How many times too large is that?",
+    "local": "Each worker goes its own way: nobody has heard of the others' gradients.",
+    "uphill": "It goes uphill: which way does the gradient point?",
+    "no_rate": "Where is learning_rate?",
+    "not_divided": "That is the sum over all rows. The loss is their mean.",
+    "own_count": "Divided by the rows of this worker. Of how many rows is the sum?",
+    "divided_twice": "Divided by the rows of all, and once more by the number of workers.",
+    "rate_times_size": "With k workers the step is k times as long. Who asked for that?",
+    "rounded": "w has float64. Which step rounds to float32?",
+    "counted_empty": "A worker without rows was counted as if it had one.",
+    "weights_summed": "The weights themselves were added up. What of them is to be added?",
+}
+for key, attempt in WRONG.items():
+    dp_step.mistake(key, attempt)(partial(step, kind=key))
+MEANS = (  # for SGD, the mean of the weights after one's own step is the same
+    "Here a worker with one row counts as much as one with ten, as in a mean of means. What may be "
+    "added up instead?"
+)
+for kind in ("mean_of_means", "weights_averaged"):
+    dp_step.mistake("mean_of_means", MEANS)(partial(step, kind=kind))
+for key in (
+    *("skipped", "empty", "returned", "not_in_place", "own_first", "half_written", "swallowed"),
+):
+    dp_step.mistake(key)(partial(step, kind=key))
+
+
+@dp_step.mistake("changed_input")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    x *= learning_rate
+    step(all_reduce, gradient, w, x, y, 1.0)
+
+
+@dp_step.mistake("raised")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    step(all_reduce, gradient, w, x, y, learning_rate)
+    all_reduce(x)
+
+
+@dp_step.mistake("raised")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    w -= learning_rate * all_reduce(len(x) * gradient(w, x, y)) / sum(all_reduce(len(x)))
+
+
+Parts = list[list[tuple[np.ndarray, np.ndarray]]]  # for each worker, for each step (x, y)
+
+
+def alone(w: np.ndarray, parts: Parts, rate: float) -> np.ndarray:
+    """Return the weights after each step of one worker that has the rows of all."""
+    path = []
+    for rows in zip(*parts, strict=True):
+        x, y = (np.concatenate(one) for one in zip(*rows, strict=True))
+        w = w - rate * slope(w, x, y)
+        path.append(w)
+    return np.array(path)
+
+
+def known(t: Tester, w: np.ndarray, parts: Parts, rate: float, r: int, k: int) -> Iterator[Mistake]:
+    """Yield worker r's weights after step k with each common mistake."""
+    for one in dp_step.wrong_versions:
+        if not one.attempt or (t.survey and one.key not in t.survey.suspects):
+            continue
+        weights = [w.copy() for _ in parts]
+        counts: list[list] = [[] for _ in parts]
+
+        def work(worker: Any, rows: list, one=one, weights=weights, counts=counts) -> None:
+            for x, y in rows[: k + 1]:
+                mine, all_reduce = weights[worker.rank], partial(sum_of_all, worker, counts)
+                one.function(all_reduce, slope, mine, x, y, rate)
+
+        with np.errstate(all="ignore"):
+            _, errors, _ = run_workers(work, [(rows,) for rows in parts])
+        if not errors:
+            yield Mistake(one.key, weights[r], one.attempt)
+
+
+def told(w: np.ndarray, parts: Parts, rate: float) -> str:
+    """Return the workers and their rows in words."""
+    k, steps = len(parts), len(parts[0])
+    n = ", ".join(str(len(rows[0][0])) for rows in parts)
+    if steps == 1 and sum(len(rows[0][0]) for rows in parts) <= 3 and w.ndim == 1:
+        some = [", ".join(f"{n} = {show(a, bare=True)}" for n, a in zip("xy", rows[0], strict=True))
+                for rows in parts]  # fmt: skip
+        each = "; ".join(f"{one} on worker {rank}" for rank, one in enumerate(some))
+        return f"dp_step, {each}; w = {show(w, bare=True)}, learning_rate = {rate:g}"
+    calls = "" if steps == 1 else f", {steps} steps"
+    one = f"dp_step on {k} worker{'s' * (k > 1)} with {n} rows{calls}, w = {show(w)}"
+    return f"{one}, learning_rate = {rate:g}"
+
+
+WHOLE = (
+    "Compute it by hand: the gradient of the mean over all rows, as one worker would with all of "
+    "them."
+)
+
+
+def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
+    """Check the weights of all workers after each step; return the driver's reply."""
+    given = told(w, parts, rate)
+    got = t.drive("steps", w, parts, rate, given=given)
+    counts = got["counts"]
+    if got["stuck"] or got["errors"]:
+        calls = ", ".join(f"{n} on worker {rank}" for rank, n in enumerate(counts))
+        t.fail("skipped", "as many calls of all_reduce on every worker",
+               f"{calls}; {next(iter(got['errors'].values()))}",
+               "The others wait for one that does not come. Which way does it go?")  # fmt: skip
+    if got["changed"]:
+        t.fail("changed_input", "x and y as they were", f"others on worker {got['changed'][0]}",
+               "The rows belong to the caller, who needs them in the next epoch.")  # fmt: skip
+    right = alone(w, parts, rate)
+    for k, wanted in enumerate(right):
+        when = f" after step {k + 1}" if len(right) > 1 else ""
+        for rank, path in enumerate(got["paths"]):
+            if len(path) <= k:
+                t.fail("value", f"w on worker {rank}{when}", "nothing", WHOLE)
+            if np.array_equal(path[k], w) and not np.array_equal(wanted, w):
+                returned = got["returned"]
+                said = f"w as it was on worker {rank}" + (
+                    f", and {show(returned[0])} returned" if returned else ""
+                )
+                t.fail("returned" if returned else "not_in_place", f"w = {show(wanted)}{when}",
+                       said, "w = … gives the name to a new array: write into the old one."
+                       )  # fmt: skip
+            if np.isnan(path[k]).any():
+                t.fail("empty", f"w = {show(wanted)}{when}", f"w = {show(path[k])}",
+                       "The gradient of a mean over no rows is nan. What does a worker without "
+                       "rows add?")  # fmt: skip
+            t.close(path[k], wanted, what=f"w on worker {rank}{when}", rtol=1e-10, atol=1e-12,
+                    attempt=WHOLE, mistakes=known(t, w, parts, rate, rank, k))  # fmt: skip
+    if got["returned"]:
+        t.fail("returned", "None", show(got["returned"][0]), "The result is in w.")
+    return got
+
+
+def draw(
+    t: Tester, lengths: Sequence[int], *, steps: int = 1, wide: int = 0
+) -> tuple[np.ndarray, Parts]:
+    """Return weights and each worker's rows, as many as `lengths` says."""
+    w = samples.numbers(t.random, (2, wide) if wide else (2,))
+    parts: Parts = []
+    for n in lengths:
+        rows = []
+        for _ in range(steps):
+            x = samples.numbers(t.random, (n, 2))
+            rows.append((x, samples.numbers(t.random, (n, wide) if wide else (n,))))
+        parts.append(rows)
+    return w, parts
+
+
+@dp_step.check(points=2)
+def unequal_parts(t: Tester) -> None:
+    """The step is that of one worker with all rows, however they are shared out."""
+    for lengths in ((1, 2), (2, 5), (5, 1, 2), (3, 0), (0, 2, 5), (0, 0, 1)):
+        check(t, *draw(t, lengths), 0.1)
+        check(t, *draw(t, lengths, wide=3), 0.05)
+
+
+@dp_step.check(points=1)
+def equal_parts(t: Tester) -> None:
+    """It is, with as many rows on each worker."""
+    for lengths in ((2, 2, 2), (3, 3), (1, 1, 1, 1), (4,)):
+        for rate in (0.1, 0.03):
+            check(t, *draw(t, lengths), rate)
+    check(t, *draw(t, (2, 2), wide=3), 0.1)
+
+
+@dp_step.check(points=1, only_with=("unequal_parts",))
+def same_bits(t: Tester) -> None:
+    """After 20 steps all copies of w have the same bits."""
+    for lengths in ((3, 2, 2), (2, 0, 3, 1)):
+        w, parts = draw(t, lengths, steps=20)
+        got = check(t, w, parts, 0.03)
+        for rank, one in enumerate(got["weights"]):
+            if one.tobytes() != got["weights"][0].tobytes():
+                place = int(np.argmax(one != got["weights"][0]))
+                pair = [float(np.ravel(got["weights"][r])[place]) for r in (0, rank)]
+                t.fail("own_first", "the same bits of w on all workers",
+                       f"w[{place}] is {pair[0]!r} on worker 0, {pair[1]!r} on worker {rank}",
+                       "Rounding depends on the order. Which numbers does a worker use that are "
+                       "its own?")  # fmt: skip
+
+
+@dp_step.check(points=1, only_with=("equal_parts",))
+def a_death(t: Tester) -> None:
+    """If a worker has died, the others get an error, and their w is as it was."""
+    for lengths in ((2, 3), (2, 1, 3)):
+        w, parts = draw(t, lengths, steps=3)
+        for dead in range(len(lengths)):
+            for when in (0, 2):
+                given = f"{told(w, parts, 0.1)}; worker {dead} dies before step {when + 1}"
+                got = t.drive("steps", w, parts, 0.1, (dead, when), given=given)
+                before = alone(w, parts, 0.1)[when - 1] if when else w
+                for rank in range(len(lengths)):
+                    if rank == dead:
+                        continue
+                    if rank not in got["errors"]:
+                        t.fail("swallowed", f"the error of all_reduce from worker {rank}",
+                               "no error, and another step", "It goes on alone. Who takes the "
+                               "error out of its way?")  # fmt: skip
+                    t.close(got["weights"][rank], before, what=f"w on worker {rank} after it",
+                            rtol=1e-10, atol=1e-12, key="half_written",
+                            attempt="all_reduce raised, and w has changed. Which line comes "
+                            "first?")  # fmt: skip

@@ -1,0 +1,218 @@
+"""Lesson 16: several workers train one model.
+
+Each worker has a copy of the model and a part of the rows. After each step
+all copies must be the same, to the last bit. A worker knows its `rank`, 0
+to size - 1, and `size`, how many workers there are, and has two methods:
+
+    worker.send(to, array)    sends the array, as it is now, to the worker
+                              of rank `to`, and goes on at once
+    worker.receive(source)    waits for the next array from the worker of
+                              rank `source`, and returns it; raises an
+                              error if it will never come
+
+What one worker sends to another arrives in the order of sending. Python and
+NumPy are enough.
+"""
+
+import numpy as np
+
+
+def shard(data, k):
+    """Cut rows into k parts that are as equal as possible.
+
+    Each part has rows that lie together, the parts are in order, and each
+    row is in exactly one of them. If the rows cannot be shared out equally,
+    the first parts have one row more than the others.
+
+    Args:
+        data: array (n, ...); n may be smaller than k, and 0.
+        k: int, 1 or more.
+
+    Returns:
+        list of k arrays. A part without rows has shape (0, ...).
+    """
+    ### BEGIN SOLUTION
+    least, more = divmod(len(data), k)
+    parts, start = [], 0
+    for r in range(k):
+        end = start + least + (r < more)
+        parts.append(data[start:end])
+        start = end
+    return parts
+    ### END SOLUTION
+
+
+def ring_all_reduce(worker, x):
+    """Add up the arrays of all workers; every worker gets the sum.
+
+    All workers call this at the same time, each with its own x. A worker
+    sends only to the next one, which is rank + 1, and for the last one 0;
+    and receives only from the one before. It cuts its array into as many
+    chunks as there are workers, and works in two rounds of size - 1 steps.
+    In each step it sends one chunk and receives one:
+
+        1. What it receives is added to its own chunk. Afterwards each
+           worker has the sum of one chunk, a different one each.
+        2. The sums go round. What it receives takes the place of its own.
+
+    So it sends 2 * (size - 1) chunks, each of at most N / size entries,
+    rounded up, where N is how many x has.
+
+    Args:
+        worker: this worker.
+        x: array of float64 or float32, of any shape, such as () or (0, 3);
+            it has the same shape and type on all workers. Leave it as it
+            is.
+
+    Returns:
+        A new array of x's shape and type: the sum, the same bits on all
+        workers. If a worker has died, the error that receive raises comes
+        out of this function, on all others.
+    """
+    ### BEGIN SOLUTION
+    k, rank = worker.size, worker.rank
+    after, before = (rank + 1) % k, (rank - 1) % k
+    chunks = np.array_split(x.flatten(), k)
+    for step in range(k - 1):
+        worker.send(after, chunks[(rank - step) % k])
+        chunks[(rank - step - 1) % k] += worker.receive(before)
+    for step in range(k - 1):
+        worker.send(after, chunks[(rank - step + 1) % k])
+        chunks[(rank - step) % k] = worker.receive(before)
+    return np.concatenate(chunks).reshape(x.shape)
+    ### END SOLUTION
+
+
+def dp_step(all_reduce, gradient, w, x, y, learning_rate):
+    """Make one step of SGD together with other workers.
+
+    The step is that of one worker which has the rows of all:
+
+        w = w - learning_rate * gradient of the mean loss over all rows
+
+    Each worker calls this at the same time, with its own rows and its own
+    copy of w. All copies are the same before, and must be afterwards, to
+    the last bit.
+
+    Args:
+        all_reduce: function; all_reduce(a) returns the sum of the a of all
+            workers, an array of a's shape, the same bits on all. All
+            workers call it equally often, with arrays of the same shape.
+            It raises an error if a worker has died.
+        gradient: function; gradient(w, x, y) returns an array of w's shape:
+            the gradient of the *mean* loss over these rows. Of no rows
+            there is no mean, and it is nan.
+        w: array of float64, of any shape. Write the new weights *into* it.
+            If all_reduce raises, that error comes out of this function,
+            and w is as it was.
+        x, y: this worker's rows, arrays with n rows each; leave them as
+            they are. n may be another one on each worker, also 0; some
+            worker has a row.
+        learning_rate: float.
+
+    Returns:
+        None: the result is in w.
+    """
+    ### BEGIN SOLUTION
+    n = len(x)
+    g = n * gradient(w, x, y) if n else np.zeros_like(w)
+    total = all_reduce(g)
+    n_rows = all_reduce(np.array([float(n)]))
+    w -= learning_rate * total / n_rows
+    ### END SOLUTION
+
+
+# --- Bug hunt -------------------------------------------------------------
+# Workers train one linear model, in five stages. They add noise to their
+# rows, which makes a model less sensitive, and that must be other noise on
+# each worker. The training runs without an error, all gradients are summed
+# over all workers, and the loss falls. Only the copies of the model are not
+# the same. Each stage does what its docstring says, and in one of them that
+# is not enough. Write its place in STAGES (0 to 4) into BUG, then repair
+# the training: all workers begin with the weights that worker 0 begins with
+# now.
+
+### BEGIN SOLUTION
+BUG = ("stage", 0)
+### STARTS AS
+# BUG = ("stage", None)
+### END SOLUTION
+
+
+def initialise(workers):
+    """Give each worker its weights, random numbers."""
+    for s in workers:
+        ### BEGIN SOLUTION
+        random = np.random.default_rng(s["seed"])
+        ### STARTS AS
+        # random = np.random.default_rng(s["seed"] + s["rank"])
+        ### END SOLUTION
+        s["w"] = random.normal(size=s["rows"].shape[1])
+
+
+def take(workers):
+    """Give each worker its rows of this step, and add its own noise."""
+    k = len(workers)
+    for s in workers:
+        mine = s["batch"][s["rank"] :: k]
+        random = np.random.default_rng([s["seed"], s["rank"], s["step"]])
+        noise = random.normal(scale=0.1, size=(len(mine), s["w"].size))
+        s["x"], s["y"] = s["rows"][mine] + noise, s["targets"][mine]
+
+
+def differentiate(workers):
+    """Compute each worker's gradient: a sum over its rows, of squares."""
+    for s in workers:
+        s["g"] = 2 * s["x"].T @ (s["x"] @ s["w"] - s["y"])
+        s["n"] = len(s["x"])
+
+
+def reduce(workers):
+    """Give each worker the mean gradient over the rows of all."""
+    total = sum(s["g"] for s in workers)
+    n_rows = sum(s["n"] for s in workers)
+    for s in workers:
+        s["g"] = total / n_rows
+
+
+def move(workers):
+    """Make each worker's step."""
+    for s in workers:
+        s["w"] = s["w"] - s["learning_rate"] * s["g"]
+
+
+STAGES = [initialise, take, differentiate, reduce, move]
+
+
+def train_replicas(rows, targets, k, seed, batches, learning_rate):
+    """Train one linear model with k workers.
+
+    A step is that of one worker which has the noisy rows of all.
+
+    Args:
+        rows: array (n, m) of float64.
+        targets: array (n,) of float64.
+        k: int, the number of workers.
+        seed: int.
+        batches: list, for each step an array of row numbers, at least one.
+        learning_rate: float.
+
+    Returns:
+        array (steps + 1, k, m): the weights of each worker, at first and
+        after each step.
+    """
+    workers = [
+        {"rank": r, "seed": seed, "rows": rows, "targets": targets}
+        for r in range(k)
+    ]
+    first, *others = STAGES
+    first(workers)
+    path = [[s["w"].copy() for s in workers]]
+    for step, batch in enumerate(batches):
+        for s in workers:
+            s["batch"], s["step"] = batch, step
+            s["learning_rate"] = learning_rate
+        for stage in others:
+            stage(workers)
+        path.append([s["w"].copy() for s in workers])
+    return np.array(path)

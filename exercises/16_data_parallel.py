@@ -98,16 +98,22 @@ def dp_step(all_reduce, gradient, w, x, y, learning_rate):
 
 
 # --- Bug hunt -------------------------------------------------------------
-# Workers train one linear model, in five stages. They add noise to their
+# Workers train one linear model, in six stages. They add noise to their
 # rows, which makes a model less sensitive, and that must be other noise on
 # each worker. The training runs without an error, all gradients are summed
 # over all workers, and the loss falls. Only the copies of the model are not
 # the same. Each stage does what its docstring says, and in one of them that
-# is not enough. Write its place in STAGES (0 to 4) into BUG, then repair
+# is not enough. Write its place in STAGES (0 to 5) into BUG, then repair
 # the training: all workers begin with the weights that worker 0 begins with
 # now.
 
 BUG = ("stage", None)
+
+
+def number(workers):
+    """Give each worker its rank, and for its noise a seed of its own."""
+    for rank, s in enumerate(workers):
+        s["rank"], s["own_seed"] = rank, [s["seed"], rank]
 
 
 def initialise(workers):
@@ -122,7 +128,7 @@ def take(workers):
     k = len(workers)
     for s in workers:
         mine = s["batch"][s["rank"] :: k]
-        random = np.random.default_rng([s["seed"], s["rank"], s["step"]])
+        random = np.random.default_rng([*s["own_seed"], s["step"]])
         noise = random.normal(scale=0.1, size=(len(mine), s["w"].size))
         s["x"], s["y"] = s["rows"][mine] + noise, s["targets"][mine]
 
@@ -148,7 +154,7 @@ def move(workers):
         s["w"] = s["w"] - s["learning_rate"] * s["g"]
 
 
-STAGES = [initialise, take, differentiate, reduce, move]
+STAGES = [number, initialise, take, differentiate, reduce, move]
 
 
 def train_replicas(rows, targets, k, seed, batches, learning_rate):
@@ -169,17 +175,16 @@ def train_replicas(rows, targets, k, seed, batches, learning_rate):
         after each step.
     """
     workers = [
-        {"rank": r, "seed": seed, "rows": rows, "targets": targets}
-        for r in range(k)
+        {"seed": seed, "rows": rows, "targets": targets} for _ in range(k)
     ]
-    first, *others = STAGES
-    first(workers)
+    for stage in STAGES[:2]:
+        stage(workers)
     path = [[s["w"].copy() for s in workers]]
     for step, batch in enumerate(batches):
         for s in workers:
             s["batch"], s["step"] = batch, step
             s["learning_rate"] = learning_rate
-        for stage in others:
+        for stage in STAGES[2:]:
             stage(workers)
         path.append([s["w"].copy() for s in workers])
     return np.array(path)

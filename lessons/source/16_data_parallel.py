@@ -392,7 +392,7 @@ apart = predict(
 apart
 
 # %% [markdown]
-# At the end of your exercise file is `train_replicas`: data parallel training in five stages, all
+# At the end of your exercise file is `train_replicas`: data parallel training in six stages, all
 # workers in one process. Here is *your* file with three workers, on the points from above.
 
 # %%

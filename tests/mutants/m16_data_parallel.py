@@ -5,7 +5,7 @@ from minigrad.course.mutants import Mutant
 
 def stages(key: str, *body: str) -> Mutant:
     """Return a train_replicas with another function among its stages."""
-    code = "\n".join([*body, "STAGES = [initialise, take, differentiate, reduce, move]"])
+    code = "\n".join([*body, "STAGES = [number, initialise, take, differentiate, reduce, move]"])
     return Mutant("train_replicas", key, code)
 
 
@@ -25,11 +25,11 @@ BEGIN = (
 
 MUTANTS = [
     Mutant("shard", "answer_used", "def shard(data, k):\n    return np.array_split(data, k)"),
-    *(Mutant("train_replicas", "not_it", f'BUG = ("stage", {place})') for place in range(1, 5)),
+    *(Mutant("train_replicas", "not_it", f'BUG = ("stage", {place})') for place in (0, 2, 3, 4, 5)),
     Mutant("train_replicas", "untouched", 'BUG = ("stage", None)'),
     Mutant("train_replicas", "named", 'BUG = ("stage", "initialise")'),
     Mutant("train_replicas", "form", "BUG = 0"),
-    Mutant("train_replicas", "form", 'BUG = ("stage", 5)'),
+    Mutant("train_replicas", "form", 'BUG = ("stage", 6)'),
     # as it was, and in other ways that do not repair it
     stages("other_seeds", *BEGIN),
     stages(
@@ -51,7 +51,13 @@ MUTANTS = [
     ),
     stages("fixed_seed", *BEGIN[:2], BEGIN[2].replace("s['seed'] + s['rank']", "0")),
     stages("zeros", *BEGIN[:2], "        s['w'] = np.zeros(s['rows'].shape[1])"),
-    stages("all_rank_0", *BEGIN[:2], "        s['rank'] = 0", BEGIN[2]),
+    stages(
+        "all_rank_0",
+        "def number(workers):",
+        "    for s in workers:",
+        "        s['rank'], s['own_seed'] = 0, [s['seed'], 0]",
+        *BEGIN,
+    ),
     stages("same_noise", *TAKE[:3], TAKE[3].replace("s['rank'], ", "0, "), *TAKE[4:]),
     stages(
         "averaged_late",

@@ -26,13 +26,14 @@ train_replicas = lesson.exercise(
         "right, and for which is it not?",
     ),
 )
-STAGES = ("initialise", "take", "differentiate", "reduce", "move")
-CULPRIT = 0
+STAGES = ("number", "initialise", "take", "differentiate", "reduce", "move")
+CULPRIT = 1
 NUDGES = {
-    1: "take gives each worker other rows and other noise, and that is what it is for.",
-    2: "differentiate works with what a worker has: its rows, its weights. Which of them is wrong?",
-    3: "After reduce all workers have the same gradient, to the last bit: print it.",
-    4: "move makes the same step on all workers. Print s['w'] before the first one.",
+    0: "number gives each worker a seed of its own for its noise. Who else uses which seed?",
+    2: "take gives each worker other rows and other noise, and that is what it is for.",
+    3: "differentiate works with what a worker has: its rows, its weights. Which of them is wrong?",
+    4: "After reduce all workers have the same gradient, to the last bit: print it.",
+    5: "move makes the same step on all workers. Print s['w'] before the first one.",
 }
 
 

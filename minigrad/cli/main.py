@@ -23,6 +23,7 @@ if fault := numpy_fault():  # before any command is imported, doctor included
 
 from minigrad.cli import (
     book,
+    capstone,
     checking,
     doctor,
     grading,
@@ -113,6 +114,14 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("lessons", nargs="*", help="such as 08, or 02-05 (default: all)")
     help_text = "train digits on all your parts at once, and show what ran through them"
     command.add_argument("--engine", action="store_true", help=help_text)
+
+    more = (
+        "Seeds 0 to 4, one after the other. What a finished seed came to is kept, and not run "
+        "again until your code changes. Without NAME, say how each capstone stands."
+    )
+    command = add("capstone", "train a capstone of lesson 17", capstone.run, more)
+    command.add_argument("name", nargs="?", help="such as read_digits")
+    command.add_argument("--mine", action="store_true", help="on your parts that have passed")
 
     more = "What you wrote is copied into .minigrad/backup first."
     command = add("reset", "bring back an exercise file's stub; yours is kept", reset.run, more)

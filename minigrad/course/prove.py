@@ -100,10 +100,12 @@ def table_of_mistakes(rows: list[list[str]], n_seeds: int) -> tuple[list[str], l
 def made(root: Path, stem: str, names: list[str]) -> list[Broken]:
     """Return the mechanical mutants of these exercises of a lesson.
 
-    Makes those of all exercises, since a helper belongs to the exercise that follows it.
+    Makes those of all exercises, since a helper belongs to the exercise that follows it. Open
+    exercises have none: a network with one unit more breaks no promise.
     """
-    every = broken(solution_of(root, stem), list(load_lesson(stem).exercises))
-    return [one for one in every if one.exercise in names]
+    exercises = load_lesson(stem).exercises
+    every = broken(solution_of(root, stem), list(exercises))
+    return [one for one in every if one.exercise in names and not exercises[one.exercise].is_open]
 
 
 def equivalents(root: Path) -> dict[tuple[str, str], str]:

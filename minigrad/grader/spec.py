@@ -65,6 +65,8 @@ class Exercise:
         needs: 'plain': graded with Python, NumPy, Numba, the plain objects and the machine that
             runs CUDA kernels alone; 'engine': with minigrad's engine, where isolation is weaker.
         answers: the dotted names that would be the answer, in the engine or in NumPy: they raise.
+        is_open: whether many solutions are right, such as any network that learns a task. Then
+            changes of one of them prove nothing (`course.mechanical`).
     """
 
     lesson: Lesson = field(repr=False)
@@ -75,6 +77,7 @@ class Exercise:
     returns: str
     needs: str = "plain"
     answers: tuple[str, ...] = ()
+    is_open: bool = False
     limits: Limits = field(default_factory=Limits)
     checks: list[Check] = field(default_factory=list)
     wrong_versions: list[WrongVersion] = field(default_factory=list)

@@ -37,6 +37,7 @@ GRADED = {
     "14": ("fuse", "donate", "step_in_place"),
     "15": ("find_underflow", "GradScaler", "train_clipped"),
     "16": ("ring_all_reduce", "dp_step", "train_replicas"),
+    "17": ("read_digits", "write_text", "balance_pole"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
@@ -50,12 +51,18 @@ SIX_WEEKS = (
         "04 ends with an engine of their own; leave 04.GradManager and 05.CowBuffer to the eager",
     ),
     (("06", "07"), "leave 06.no_grad to those who want it"),
-    (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
-    (("10", "11"), "begin with the predictions, and compare rooflines"),
     (
-        ("12", "13", "14", "15", "16"),
-        "read the six messages of 12 together; leave the matrix product and the transpose of 13 to "
-        "those who want them",
+        ("08", "09", "10"),
+        "`minigrad status --engine`: which share of a training was theirs; the capstone (17) begins",
+    ),
+    (
+        ("11", "12", "13"),
+        "begin with the predictions, and compare rooflines; read the six messages of 12 together; "
+        "leave the matrix product and the transpose of 13 to those who want them",
+    ),
+    (
+        ("14", "15", "16", "17"),
+        "17 is one of its three, the digits take an hour; a page of each portfolio is shown",
     ),
 )
 THIRTEEN_WEEKS = (
@@ -67,17 +74,21 @@ THIRTEEN_WEEKS = (
     (("06",), "find a leak in code that somebody brings along"),
     (("07",), ""),
     (("08",), ""),
-    (("09",), "a project begins: one model, trained on the engine with all their parts in it"),
+    (("09",), "the capstone (17) begins: a model trained on the engine with all their parts in it"),
     (("10",), "play the fragmentation game on paper: a row of boxes, and somebody is always late"),
     (
         ("11", "12"),
         "compare the rooflines of all laptops; collect the errors that the class has met, and look "
         "for them on the card",
     ),
-    (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
     (
-        ("14", "15", "16"),
-        "projects shown; each explains one line of the engine that the others choose",
+        ("13", "14"),
+        "play a block sum with people: a warp a row of chairs, and somebody is slow",
+    ),
+    (
+        ("15", "16", "17"),
+        "one capstone each, begun in week 9, is shown; each explains one line of the engine that "
+        "the others choose",
     ),
 )
 

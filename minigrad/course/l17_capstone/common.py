@@ -1,0 +1,64 @@
+"""What the checks of all capstones look at: the numbers that a training records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader.limits import Limits
+from minigrad.grader.message import a_kind, counted, show
+from minigrad.grader.tester import Tester
+
+# A training of a second or two, with room for a busy machine.
+LIMITS = Limits(call_seconds=120.0, total_seconds=600.0, cpu_seconds=240)
+NEWS = "record(loss.item()): a number. The Variable holds the graph of its step."
+
+
+def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray:
+    """Return the recorded numbers; fail unless there are enough, all of them finite floats."""
+    numbers = np.asarray(told["losses"])
+    wanted = f"record called with a float, the {what}, {least} times or more"
+    if strange := [kind for kind in told["kinds"] if kind not in ("float", "float32", "float64")]:
+        t.fail("record_kind", wanted, f"record called with {a_kind(strange[0])}", NEWS)
+    if told["steps"] < least:
+        got = f"record called {counted(told['steps'], 'time')}"
+        t.fail("not_recorded", wanted, got, "Where does a step end? There is what it came to.")
+    if not np.isfinite(numbers).all():
+        first = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        before = f", after {show(float(numbers[first - 1]))}" if first else ""
+        attempt = "Which step made it so large? A learning rate that is too large grows first."
+        t.fail(
+            "nan", f"each {what} finite", f"{what} {first + 1} is {numbers[first]}{before}", attempt
+        )
+    return numbers
+
+
+def keeps_nothing(t: Tester, told: Any, at: tuple[int, int] = (5, 25)) -> None:
+    """Fail if nodes of earlier steps stay alive; they were counted at two steps."""
+    if len(told["nodes"]) == 2 and told["nodes"][1] > told["nodes"][0]:
+        more = told["nodes"][1] - told["nodes"][0]
+        t.fail(
+            "grows",
+            f"as many live nodes at step {at[1]} as at step {at[0]}",
+            f"{more} more",
+            "Who holds the graphs of earlier steps? A list of losses, a sum of them?",
+        )
+
+
+def same_numbers(t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int]) -> None:
+    """Fail unless a seed repeats a training to the bit, and another one does not."""
+    if not np.array_equal(first["losses"], again["losses"]):
+        t.fail(
+            "not_repeated",
+            f"seed {seeds[0]} twice: the same numbers, to the last bit",
+            "other numbers the second time",
+            "What is drawn before the seed is set, or by something that it does not set?",
+        )
+    if np.array_equal(first["losses"], other["losses"]):
+        t.fail(
+            "same_for_all",
+            f"seeds {seeds[0]} and {seeds[1]}: two trainings",
+            "the same numbers to the last bit",
+            "Which seed is set: the one that came, or always the same?",
+        )

@@ -1,0 +1,184 @@
+"""Runs the trainings of lesson 17 in the learner's process; holds no expected values."""
+
+import numpy as np
+
+import minigrad as mg
+
+MOST_LOSSES = 2000
+LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all kernels compiled
+
+
+class Log:
+    """What a training records; counts the nodes that are alive at two of its steps."""
+
+    def __init__(self):
+        self.losses, self.kinds, self.nodes = [], set(), []
+
+    def __call__(self, loss):
+        self.kinds.add(type(loss).__name__)
+        number = isinstance(loss, float | int | np.floating | np.integer)
+        self.losses.append(float(loss) if number else float("nan"))
+        if len(self.losses) in LOOKS:
+            self.nodes.append(mg.memory.stats()["live_nodes"])
+
+    def told(self):
+        """Return it as plain data."""
+        kinds = sorted(self.kinds)[:8]
+        losses = np.array(self.losses[:MOST_LOSSES])
+        return {"losses": losses, "steps": len(self.losses), "kinds": kinds, "nodes": self.nodes}
+
+
+def disturb_random(seed):
+    """Seed the generators of the engine and of NumPy, from which a training may draw by mistake."""
+    mg.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
+def read_digits(mine, images, labels, seed, batches, disturb):
+    """Train on images, then read batches of others; report both, and what was written to.
+
+    `disturb` seeds the engine and NumPy beforehand: what a training draws is its own.
+    """
+    disturb_random(disturb)
+    log, given = Log(), (images.copy(), labels.copy())
+    read = mine.read_digits(*given, seed, log)
+    before = mg.memory.stats()["live_nodes"]
+    kept = [np.array(one) for one in batches]
+    found = [read(one) for one in batches] if callable(read) else None
+    return {
+        **log.told(),
+        "found": found,
+        "returned": type(read).__name__,
+        "wrote": not (np.array_equal(given[0], images) and np.array_equal(given[1], labels)),
+        "wrote_new": not all(map(np.array_equal, kept, batches)),
+        "left": mg.memory.stats()["live_nodes"] - before,
+    }
+
+
+def scores_of(model, tokens, *cache):
+    """Return a model's scores as an array; the name of their type if they are no Variable."""
+    scores = model(mg.variable(tokens), *cache)
+    return scores.numpy().copy() if isinstance(scores, mg.Variable) else type(scores).__name__
+
+
+def write_text(mine, tokens, n_kinds, steps, seed, probe, changed, disturb):
+    """Train on tokens; report the scores of a batch of others: whole, changed, and with a cache.
+
+    `probe` is (2, n) tokens, `changed` a list of the same with one token changed in the first row.
+    Without any of these, the rows also go token by token, in turn, each with a cache of its own.
+    """
+    disturb_random(disturb)
+    log, given = Log(), tokens.copy()
+    model = mine.write_text(given, n_kinds, steps, seed, log)
+    told = {
+        **log.told(),
+        "wrote": not np.array_equal(given, tokens),
+        "model": type(model).__name__ if not isinstance(model, mg.nn.Module) else "",
+    }
+    if told["model"] or not len(probe):
+        return told
+    with mg.no_grad():
+        told["whole"] = scores_of(model, probe)
+        told["again"] = scores_of(model, probe)
+        told["short"] = scores_of(model, probe[:, :1])
+        told["changed"] = [scores_of(model, one) for one in changed]
+        caches: list[dict] = [{} for _ in probe]
+        told["cached"] = [
+            [
+                scores_of(model, row[i : i + 1][None], cache)
+                for row, cache in zip(probe, caches, strict=True)
+            ]
+            for i in range(0 if changed else probe.shape[1])
+        ]
+    return told
+
+
+def held_out(mine, tokens, n_kinds, steps, seed, windows):
+    """Train on tokens; return what the training recorded, and the scores of windows of others."""
+    log = Log()
+    model = mine.write_text(tokens, n_kinds, steps, seed, log)
+    with mg.no_grad():
+        return {**log.told(), "scores": scores_of(model, windows)}
+
+
+class Space:
+    """What a game says of its observations or actions, as gymnasium's spaces do."""
+
+    def __init__(self, shape=(), n=0):
+        self.shape, self.n = shape, n
+
+
+class Game:
+    """A stick on a hand, in one plane: a smaller game than CartPole, with the same calls.
+
+    An observation is (lean, speed), a float32 array; action 0 or 1 pushes left or right. The stick
+    has fallen once it leans by more than 1; a game is cut off after MOST steps. Counts what was
+    done with it, and the live nodes at two of the steps.
+    """
+
+    MOST = 60
+
+    def __init__(self, seed, looks):
+        self.observation_space, self.action_space = Space((2,)), Space((), 2)
+        self.random, self.looks = np.random.default_rng(seed), looks
+        self.steps, self.since, self.returns, self.nodes, self.wrong = 0, -1, [], [], ""
+
+    def reset(self, seed=None, options=None):
+        """Begin another game; return (observation, {})."""
+        del options
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+        self.state = self.random.uniform(-0.1, 0.1, 2)
+        self.since = 0
+        return self.state.astype(np.float32), {}
+
+    def step(self, action):
+        """Return (observation, reward, fallen, cut off, {})."""
+        if self.since < 0 or self.since is None:
+            self.wrong = self.wrong or "step was called after the end of a game, before reset"
+            self.reset()
+        if not isinstance(action, int | np.integer) or isinstance(action, bool):
+            self.wrong = self.wrong or f"an action was a {type(action).__name__}"
+        lean, speed = self.state
+        speed += 0.15 * lean + (0.1 if action == 1 else -0.1)
+        self.state = np.array([lean + 0.2 * speed, speed])
+        self.since += 1
+        self.steps += 1
+        if self.steps in self.looks:
+            self.nodes.append(mg.memory.stats()["live_nodes"])
+        fallen, cut = bool(abs(self.state[0]) > 1), self.since >= self.MOST
+        observation = self.state.astype(np.float32)
+        if fallen or cut:
+            self.returns.append(float(self.since))
+            self.since = -1
+        return observation, 1.0, fallen, cut and not fallen, {}
+
+
+def balance_pole(mine, steps, seed, games, plays, disturb):
+    """Learn a small game; report what was done with it, and how games go that are then played."""
+    disturb_random(disturb)
+    log, game = Log(), Game(games, (steps // 3, steps - 1))
+    act = mine.balance_pole(game, steps, seed, log)
+    told = {
+        **log.told(),
+        "nodes": game.nodes,
+        "used": game.steps,
+        "returns": game.returns[-20:],
+        "games": len(game.returns),
+        "wrong": game.wrong,
+        "act": "" if callable(act) else type(act).__name__,
+        "played": [],
+        "answer": "",
+    }
+    fresh = Game(games + 1, ())
+    for _ in range(plays if callable(act) else 0):
+        (seen, _), is_over = fresh.reset(), False
+        while not is_over:
+            action = act(seen)
+            if not isinstance(action, int | np.integer) or action not in (0, 1):
+                told["answer"] = repr(action)[:60]
+                return told
+            seen, _, fallen, cut, _ = fresh.step(int(action))
+            is_over = fallen or cut
+        told["played"].append(fresh.returns[-1])
+    return told

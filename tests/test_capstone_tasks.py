@@ -1,0 +1,132 @@
+"""The tasks of the capstones: what is trained with, what a score is, what is counted."""
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+from minigrad.course import capstone_tasks as tasks
+from minigrad.course.trigram import trigram_bits
+from minigrad.grader.folder import CourseError
+
+
+def test_text_is_cut_into_parts_that_are_all_of_it():
+    import minigrad as mg
+
+    alphabet, tokens, held_out = tasks.text()
+    written = mg.data.load_text()
+    assert len(tokens) + sum(map(len, held_out)) == len(written)
+    assert "".join(alphabet[i] for i in tokens[:200]) == written[:200]
+    first = "".join(alphabet[i] for i in held_out[0])
+    assert first in written
+    assert first not in "".join(alphabet[i] for i in tokens)
+
+
+def test_trigram_counts_two_tokens_back():
+    """A token that is mostly the sum of the two before it costs as little as it can."""
+    random = np.random.default_rng(1)
+    tokens = list(random.integers(0, 5, 2))
+    for _ in range(30_000):
+        a, b = tokens[-2:]
+        certain = random.random() < 0.9
+        tokens.append((a + b) % 5 if certain else int(random.integers(5)))
+    tokens = np.array(tokens)
+    likely, other = 0.9 + 0.1 / 5, 0.1 / 5
+    entropy = -(likely * np.log2(likely) + 4 * other * np.log2(other))
+    assert trigram_bits(tokens[:25_000], tokens[25_000:], 5) == pytest.approx(entropy, abs=0.05)
+
+
+def test_trigram_has_a_probability_for_everything():
+    """All successors of a context, seen and unseen ones, have probabilities that add up to 1."""
+    tokens = np.array([0, 1, 2, 0, 1, 1, 2, 0])
+    for a, b in ((0, 1), (2, 2), (3, 0)):
+        rest = [2.0 ** -trigram_bits(tokens, np.array([a, b, c]), 4) for c in range(4)]
+        assert sum(rest) == pytest.approx(1.0)
+        assert min(rest) > 0
+
+
+def test_bits_are_those_of_the_softmax():
+    scores = np.log(np.array([[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]])) + 7.0
+    assert tasks.bits_per_token(scores, np.array([0, 1])) == pytest.approx((1 + 3) / 2)
+
+
+def test_bar_of_the_text_names_the_baseline():
+    [named] = re.findall(r"which needs ([\d.]+)", tasks.CAPSTONES["write_text"].bar)
+    assert float(named) == pytest.approx(tasks.text_baseline(), abs=0.005)
+
+
+def test_bars_are_what_they_say():
+    digits, text, pole = (tasks.CAPSTONES[n] for n in ("read_digits", "write_text", "balance_pole"))
+    assert digits.is_passed([0.96, 0.96, 0.97, 0.99, 0.99])
+    assert not digits.is_passed([0.96, 0.96, 0.969, 0.99, 0.99])
+    assert text.is_passed([tasks.text_baseline() - 0.01] * 5)
+    assert not text.is_passed([1.0, 1.0, 1.0, 1.0, tasks.text_baseline() + 0.01])
+    assert not text.is_passed([1.0, 1.0, 1.0, 1.0, text.worst])
+    assert pole.is_passed([0.0, 0.0, 195.0, 500.0, 200.0])
+    assert not pole.is_passed([194.9, 0.0, 194.9, 500.0, 200.0])
+
+
+def test_run_of_digits_holds_out_a_fifth_and_hands_over_no_label_of_it():
+    seen = {}
+
+    def function(images, labels, seed, record):
+        seen.update(n=len(images), seed=seed)
+        return lambda new: np.full(len(new), 3)
+
+    score = tasks.run_digits(function, 2, print)
+    assert (seen["n"], seen["seed"]) == (1438, 2)
+    assert score == pytest.approx(0.1, abs=0.01)
+    with pytest.raises(CourseError, match="wanted 359 labels, got shape"):
+        tasks.run_digits(lambda *_: lambda new: np.zeros((len(new), 10)), 2, print)
+
+
+def test_run_of_the_pole_counts_games_by_itself():
+    pytest.importorskip("gymnasium")
+
+    def function(env, steps, seed, record):
+        env.reset(seed=seed)
+        for _ in range(500):
+            _, _, ended, cut_off, _ = env.step(0)
+            if ended or cut_off:
+                env.reset()
+                record(1e9)  # what it says of itself is a curve, and no score
+
+    at = []
+    score = tasks.run_pole(function, 0, lambda mean, x: at.append(x))
+    assert 8 <= score <= 11  # pushed to one side, it falls at once
+    assert at == sorted(at)
+    assert at[-1] <= 500
+    assert tasks.run_pole(lambda env, *_: env.reset(), 0, print) == 0.0
+
+
+def test_run_of_the_pole_ends_beyond_its_steps(monkeypatch):
+    pytest.importorskip("gymnasium")
+    monkeypatch.setattr(tasks, "POLE_STEPS", 30)
+
+    def endless(env, steps, seed, record):
+        env.reset(seed=seed)
+        while True:
+            if any(env.step(0)[2:4]):
+                env.reset()
+
+    with pytest.raises(CourseError, match="more than 30 times"):
+        tasks.run_pole(endless, 0, print)
+
+
+def test_missing_gymnasium_is_told_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CourseError, match=r'pip install -e "\.\[capstone\]"'):
+        tasks.CAPSTONES["balance_pole"].prepare()
+    tasks.CAPSTONES["read_digits"].prepare()
+
+
+def test_every_task_has_an_exercise_of_its_name():
+    from minigrad.grader.folder import load_lesson
+
+    exercises = load_lesson("17_capstone").exercises
+    assert list(exercises) == list(tasks.CAPSTONES)
+    assert [one.id for one in exercises.values()] == [
+        one.exercise_id for one in tasks.CAPSTONES.values()
+    ]
+    assert all(exercise.is_open for exercise in exercises.values())

@@ -273,6 +273,7 @@ def balance_pole(env, steps, seed, record):
                 break
             returns.append(0.0)
             observation, _ = env.reset()
+        optimizer.learning_rate = 5e-4 * (1 - step / steps)
         if step >= 200 and step % 2 == 0:
             learn(random.integers(0, step + 1, 128))
         if step % 500 == 0:

@@ -116,8 +116,9 @@ def test_run_of_the_pole_ends_beyond_its_steps(monkeypatch):
 
 def test_missing_gymnasium_is_told_with_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(CourseError, match=r'pip install -e "\.\[capstone\]"'):
-        tasks.CAPSTONES["balance_pole"].prepare()
+    for needs_it in (tasks.CAPSTONES["balance_pole"].prepare, lambda: tasks.cart_pole(9)):
+        with pytest.raises(CourseError, match=r'pip install -e "\.\[capstone\]"'):
+            needs_it()
     tasks.CAPSTONES["read_digits"].prepare()
 
 

@@ -97,14 +97,17 @@ def _needed(name: str, value: Any, seen: set[str]) -> list[str]:
 
 
 def grade_source(
-    server: Server, stem: str, exercise: str, source: str, seed: int
+    server: Server, stem: str, name: str, source: str, seed: int, *, briefly: bool = False
 ) -> ExerciseResult:
     """Grade one exercise on a text instead of a file.
 
+    With `briefly`, an open exercise, whose checks are long, ends at the first that fails.
     Raises GraderError where a check breaks; a learner would read that the answer's form is wrong.
     """
     submission = Submission(Path(f"exercises/{stem}.py"), source)
-    return sound(grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed))
+    exercise = load_lesson(stem).exercises[name]
+    until_failure = briefly and exercise.is_open
+    return sound(grade_exercise(server, exercise, submission, seed, until_failure=until_failure))
 
 
 def sound(result: ExerciseResult) -> ExerciseResult:
@@ -133,7 +136,7 @@ def run_mutants(
     solution = (root / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
     for mutant in load_mutants(root, stem):
         source = f"{solution}\n\n{mutant.code.strip()}\n"
-        yield mutant, grade_source(server, stem, mutant.exercise, source, seed)
+        yield mutant, grade_source(server, stem, mutant.exercise, source, seed, briefly=True)
 
 
 def message_key(result: ExerciseResult) -> str | None:

@@ -71,7 +71,7 @@ def verdicts(server: Server, root: Path, stem: str, name: str, seed: int) -> Ite
     for mutant in load_mutants(root, stem):
         if mutant.exercise == name:
             source = f"{solution}\n\n{mutant.code.strip()}\n"
-            key = message_key(grade_source(server, stem, name, source, seed))
+            key = message_key(grade_source(server, stem, name, source, seed, briefly=True))
             said = f"a mutant meant for {mutant.key} gets {key or 'full marks'} (seed {seed})"
             yield [label, mutant.key, ""] if key == mutant.key else [label, MISSED, said]
 

@@ -36,7 +36,9 @@ read_digits = lesson.exercise(
 
 def trained(images, labels, seed, record, *, kind=""):
     """Train a small network, right or with a common mistake."""
-    draw = {"unseeded": int(np.random.default_rng().integers(2**31)), "one_seed": 0}.get(kind, seed)
+    draw = 0 if kind == "one_seed" else seed
+    if kind == "unseeded":
+        draw = int(np.random.default_rng().integers(2**31))
     mg.manual_seed(draw)
     middle = {"batch_norm": mg.nn.BatchNorm1d(64), "dropout": mg.nn.Dropout(0.3)}
     width = 4 if kind == "narrow" else 64
@@ -195,7 +197,8 @@ def seeds(t: Tester) -> None:
     runs = [training(t, SMALL, one, [], k) for k, one in enumerate((seed, seed, seed + 1))]
     for told in runs:
         recorded(t, told, 25)
-    same_numbers(t, *runs, (seed, seed + 1))
+    first, again, other = runs
+    same_numbers(t, first, again, other, (seed, seed + 1))
 
 
 @read_digits.check(points=6)

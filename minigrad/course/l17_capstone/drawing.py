@@ -47,7 +47,7 @@ def draw_reach(axis: Any, scores: Callable[[np.ndarray], np.ndarray], tokens: np
     changed = np.zeros((len(tokens), len(tokens)))
     for place in range(len(tokens)):
         other = tokens.copy()
-        other[place] = tokens[place - 1] if tokens[place - 1] != tokens[place] else 0
+        other[place] = tokens.max() if tokens[place] < tokens.max() else tokens.min()
         changed[place] = (scores(other[None])[0] != whole).any(axis=-1)
     axis.imshow(changed, cmap="Blues", vmin=0, vmax=1.4)
     axis.set(xlabel="place of the scores", ylabel="place of the token that changes")

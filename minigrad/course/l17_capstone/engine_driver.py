@@ -1,9 +1,12 @@
 """Runs the trainings of lesson 17 in the learner's process; holds no expected values."""
 
+from typing import Any
+
 import numpy as np
 
-import minigrad as mg
+import minigrad
 
+mg: Any = minigrad  # its names appear on first use
 MOST_LOSSES = 2000
 LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all kernels compiled
 

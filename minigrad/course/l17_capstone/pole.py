@@ -28,7 +28,7 @@ balance_pole = lesson.exercise(
         "A step of learning: 128 rows drawn from the arrays; wanted = reward + 0.99 * best of the "
         "target network at new, and reward alone where the game ended (not where it was cut off). "
         "gather takes the scores of the actions that were done; mg.huber compares.",
-        "target = online.clone() every 500 steps; two hidden layers of 128; Adam with 5e-4, in "
+        "target = online.clone() every 500 steps; two hidden layers of 128; Adam with 5e-4, falling, in "
         "every second step; all at random at first, hardly anything from a fifth of the steps on; "
         "and stop once the last 20 games are good: deep Q-learning forgets.",
     ),
@@ -39,7 +39,9 @@ STANDS = 50.0  # of 60 steps; random pushes last about 13
 
 def learned(env, steps, seed, record, *, kind=""):
     """Play without having learned much, in order or with a common mistake."""
-    draw = {"unseeded": int(np.random.default_rng().integers(2**31)), "one_seed": 0}.get(kind, seed)
+    draw = 0 if kind == "one_seed" else seed
+    if kind == "unseeded":
+        draw = int(np.random.default_rng().integers(2**31))
     random, online = np.random.default_rng(draw), mg.nn.Linear(2, 2)
     total, returns, held = mg.variable(0.0), [], []
     env.reset(seed=int(random.integers(2**31)))
@@ -159,7 +161,8 @@ def seeds(t: Tester) -> None:
     ]
     for told in runs:
         recorded(t, told, 5, "mean return")
-    same_numbers(t, *runs, (seed, seed + 1))
+    first, again, other = runs
+    same_numbers(t, first, again, other, (seed, seed + 1))
 
 
 @balance_pole.check(points=6)

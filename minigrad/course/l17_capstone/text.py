@@ -171,7 +171,7 @@ def cached(t: Tester) -> None:
         ],
         axis=1,
     )
-    wrong = ~np.isclose(got, whole, rtol=1e-3, atol=1e-4).all(axis=-1)
+    wrong = np.asarray(~np.isclose(got, whole, rtol=1e-3, atol=1e-4).all(axis=-1))
     if not wrong.any():
         return
     row, place = (int(i) for i in np.argwhere(wrong)[0])
@@ -204,7 +204,8 @@ def recorded_training(t: Tester) -> None:
             "The caller says how many steps there are; a schedule may need to know, too.",
         )
     keeps_nothing(t, runs[0])
-    same_numbers(t, *runs, (seed, seed + 1))
+    first, again, other = runs
+    same_numbers(t, first, again, other, (seed, seed + 1))
 
 
 @write_text.check(points=6)

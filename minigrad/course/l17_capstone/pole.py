@@ -28,9 +28,10 @@ balance_pole = lesson.exercise(
         "A step of learning: 128 rows drawn from the arrays; wanted = reward + 0.99 * best of the "
         "target network at new, and reward alone where the game ended (not where it was cut off). "
         "gather takes the scores of the actions that were done; mg.huber compares.",
-        "target = online.clone() every 500 steps; two hidden layers of 128; Adam with 5e-4, falling, in "
-        "every second step; all at random at first, hardly anything from a fifth of the steps on; "
-        "and stop once the last 20 games are good: deep Q-learning forgets.",
+        "target = online.clone() every 500 steps; two hidden layers of 128; Adam with 5e-4, "
+        "which falls to 0, in every second step; all at random at first, hardly anything from a "
+        "fifth of the steps on; and stop once the last 20 games are good: deep Q-learning "
+        "forgets.",
     ),
 )
 STEPS, SHORT, PLAYS = 2500, 400, 10

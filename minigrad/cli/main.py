@@ -29,6 +29,7 @@ from minigrad.cli import (
     grading,
     lab,
     next_exercise,
+    portfolio,
     release,
     reset,
     run,
@@ -52,6 +53,14 @@ exit codes: 0 full marks, or done; 1 not full marks; 2 wrong usage; 3 a fault of
 """
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help whose columns have room for the longest command."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 14
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that suggests the command that may have been meant."""
 
@@ -70,7 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="minigrad",
         description=(__doc__ or "").partition("\n")[0],
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -152,6 +161,15 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--site", action="store_true", help="add search and a switch to dark")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
     command.add_argument("--mine", action="store_true", help="use your notebooks and exercises")
+
+    more = (
+        "It trains digits on all your parts that have passed, and shows the curves, the wall of "
+        "parts, the memory, the capstones and your code. The page needs no network. A file that "
+        "this command did not write, or that was changed since, is refused."
+    )
+    command = add("portfolio", "write one page with your engine and your code", portfolio.run, more)
+    command.add_argument("file", nargs="?", default="portfolio.html", help="(default: %(default)s)")
+    command.add_argument("--name", default="", help="whose engine it is")
 
     more = (
         "It has the lessons, their exercises and checks, a README, start.py and a workflow that "

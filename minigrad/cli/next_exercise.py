@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from minigrad.course.contents import FAST_TRACK
 from minigrad.course.scores import Standing, first_unsolved
 from minigrad.grader.again import grade_again
 from minigrad.grader.folder import CourseFolder, find_folder, find_stem, known_stems
@@ -34,9 +35,10 @@ def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: St
     points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
     head = style.paint(f"next: {exercise.id}", "bold")
     lines = [f"{head}  {stars}  about {exercise.minutes} min, {points}"]
+    fast = f", {FAST_TRACK}" * lesson.on_fast_track
     rows = [
         ("write it", place_of(folder, exercise)),
-        ("lesson", f"{lesson.number} {lesson.title} (lessons/{lesson.stem}.ipynb)"),
+        ("lesson", f"{lesson.number} {lesson.title} (lessons/{lesson.stem}.ipynb){fast}"),
         ("open both", f"minigrad lab {lesson.number}"),
         ("grade it", f"minigrad check {exercise.id}"),
         ("stuck", f"minigrad hint {exercise.id}"),

@@ -242,7 +242,12 @@ def style(name: str, code: str) -> str:
     """
     from pygments.formatters import HtmlFormatter
 
-    return HtmlFormatter(style=code).get_style_defs(".highlight") + "\n" + _own(f"{name}.css")
+    return HtmlFormatter(style=code).get_style_defs(".highlight") + "\n" + sheet(name)
+
+
+def sheet(name: str) -> str:
+    """Return a style sheet beside this file, without the colours of code."""
+    return _own(f"{name}.css")
 
 
 def _own(name: str) -> str:

@@ -79,7 +79,7 @@ class Run:
 
 @dataclass
 class Memory:
-    """The bytes in use after each alloc and free of a few steps, and the largest at their peak."""
+    """The bytes in use after each alloc and free of a few steps; the largest at the peak, by op."""
 
     bytes_in_use: list[int] = field(default_factory=list)
     at_peak: list[list[Any]] = field(default_factory=list)
@@ -223,11 +223,11 @@ class Trainings:
             train(MEMORY_STEPS, on_gpu=self.on_gpu)
         events = list(events)
         peak = max(events, key=lambda event: event.current_bytes)
-        alive = [one for one in lifetimes(events) if one.start <= peak.index < one.stop]
+        alive = [m for m in lifetimes(events) if m.op and m.start <= peak.index < m.stop]
         alive.sort(key=lambda one: -one.nbytes)
         return Memory(
             [event.current_bytes for event in events],
-            [[one.op or "a value", one.nbytes] for one in alive[:NAMED_AT_PEAK]],
+            [[one.op, one.nbytes] for one in alive[:NAMED_AT_PEAK]],
         )
 
     def _engine_of(self, ids: list[str]) -> Any:

@@ -13,6 +13,7 @@ from minigrad.grader import folder as folder_module
 from minigrad.grader import progress
 from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
+from tests.cli.conftest import ROOT
 
 
 def commands():
@@ -21,8 +22,6 @@ def commands():
 
 @pytest.fixture
 def course_of_two(learner):
-    from tests.cli.conftest import ROOT
-
     text = (ROOT / "exercises" / "01_chain_rule.py").read_text()
     (learner / "exercises" / "01_chain_rule.py").write_text(text)
     return learner
@@ -33,8 +32,6 @@ def light(folder, *ids):
 
 
 def solve(folder, stem="00_start"):
-    from tests.cli.conftest import ROOT
-
     text = (ROOT / "solutions" / f"{stem}.py").read_text()
     (folder / "exercises" / f"{stem}.py").write_text(text)
 
@@ -48,6 +45,15 @@ def test_next_names_the_exercise_its_line_and_how_to_open_it(learner, capsys):
     assert "about 2 min, 1 point\n" in out
     for command in ("minigrad lab 00", "minigrad check 00.hello", "minigrad hint 00.hello"):
         assert command in out
+
+
+def test_next_says_whether_a_lesson_is_on_the_fast_track(course_of_two, capsys):
+    main(["next", "01"])
+    assert "(lessons/01_chain_rule.ipynb), fast track\n" in capsys.readouterr().out
+    text = (ROOT / "exercises" / "03_cycles.py").read_text()
+    (course_of_two / "exercises" / "03_cycles.py").write_text(text)
+    main(["next", "03"])
+    assert "(lessons/03_cycles.ipynb)\n" in capsys.readouterr().out
 
 
 def test_next_goes_on_in_order_and_begins_where_it_is_told(learner, capsys):
@@ -127,8 +133,6 @@ def test_line_of_a_name(text, line):
 
 
 def test_wall_is_a_grid_whose_tiles_light(learner, capsys, monkeypatch):
-    from tests.cli.conftest import ROOT
-
     stub = (ROOT / "solutions" / "01_chain_rule.py").read_text()
     (learner / "exercises" / "01_chain_rule.py").write_text(stub)
     assert main(["check", "01"]) == 0
@@ -250,8 +254,6 @@ def test_reader_that_leaves_early_is_no_error(learner):
 @pytest.fixture
 def broken_02(course_of_two, monkeypatch, capsys):
     """A course of lessons 00 and 01, and 02, whose package does not import."""
-    from tests.cli.conftest import ROOT
-
     folder_module.say_once.cache_clear()
     monkeypatch.setitem(sys.modules, "minigrad.course.l02_graph", None)
     text = (ROOT / "exercises" / "02_graph.py").read_text()

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from minigrad.course.own_run import (
-    COMPILED_PARTS,
+    ELSEWHERE,
     GPU_PARTS,
     GRACE,
     LONGEST,
@@ -19,6 +19,7 @@ from minigrad.course.own_run import (
     TRACEBACK,
     Report,
     Run,
+    is_elsewhere,
     label_of,
 )
 from minigrad.course.parts import PARTS, passed_parts
@@ -29,9 +30,6 @@ from minigrad.grader.report import Style
 
 FRAME = re.compile(
     r'File "(?P<file>[^"]*[\\/]exercises[\\/](?P<name>[^"\\/]+))", line (?P<line>\d+)'
-)
-WHY_COMPILED = (
-    "a step is compiled only where no part above memory is replaced: so that was another training"
 )
 
 
@@ -56,9 +54,8 @@ def show(folder: CourseFolder, stems: list[str], style: Style) -> int:
     names = f"{len(ids)} of {len(wanted)} parts are yours"
     print(f"{names}; training digits twice, without them and with them ...", flush=True)
     report = report_apart(folder, ids)
-    for run in (report.eager, report.compiled):
-        if run and run.ids:
-            remember(folder, run.calls, run.mine[-1])
+    for run in report.runs:
+        remember(folder, run.calls, run.mine[-1])
     print("\n".join(lines_of(report, wanted, style)))
     return 1 if report.left_out else 0
 
@@ -114,16 +111,18 @@ def lines_of(report: Report, wanted: list[str], style: Style) -> list[str]:
     if report.eager and report.eager.ids:
         lines += ["", style.paint(losses_of(report.eager, "steps"), "bold")]
         lines += table_of(report.eager)
-    if report.compiled and report.compiled.ids:
-        lines += ["", style.paint(losses_of(report.compiled, "compiled steps"), "bold")]
-        lines += [f"  {one}: {calls:,} calls" for one, calls in report.compiled.calls.items()]
+    for what, run in report.others.items():
+        if run.ids:
+            lines += ["", style.paint(losses_of(run, what), "bold")]
+            lines += [f"  {one}: {n:,} calls" for one, n in run.calls.items()]
     calls: Counter[str] = Counter()
-    for run in (report.eager, report.compiled):
-        calls.update(run.calls if run else {})
+    for run in report.runs:
+        calls.update(run.calls)
     ran = {one for one, n in calls.items() if n}
-    lines += [""] * bool(ran & (COMPILED_PARTS | GPU_PARTS) or calls.keys() - ran)
-    for one in sorted(ran & COMPILED_PARTS):
-        lines.append(f"{one} needs a compiled step, and {WHY_COMPILED}.")
+    apart = {one: ELSEWHERE[PARTS[one][0]][1] for one in sorted(filter(is_elsewhere, ran))}
+    lines += [""] * bool(apart or ran & GPU_PARTS or calls.keys() - ran)
+    for one, why in apart.items():
+        lines.append(f"{one} needs {why}: so that was another training.")
     for one in sorted(ran & GPU_PARTS):
         lines.append(f"{one} needs a GPU: here it was a simulated one, which takes its time.")
     for one in sorted(calls.keys() - ran):

@@ -54,9 +54,8 @@ def trained(folder: CourseFolder, ids: list[str]) -> tuple[Report | None, str]:
         report = report_apart(folder, ids)
     except CourseError as error:
         return None, f"The training on these parts failed: {error}"
-    for one in (report.eager, report.compiled):
-        if one and one.ids:
-            remember(folder, one.calls, one.mine[-1])
+    for one in report.runs:
+        remember(folder, one.calls, one.mine[-1])
     return report, ""
 
 

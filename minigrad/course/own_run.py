@@ -25,13 +25,20 @@ from minigrad.course.seam_parts import Part
 from minigrad.course.seams import BELOW, use
 from minigrad.course.tally import Tally, counted
 from minigrad.course.tiles import agree
-from minigrad.course.whole import STEPS, Training, train, train_compiled
+from minigrad.course.whole import RANKS, STEPS, Training, train, train_compiled, train_in_ranks
 from minigrad.errors import SeamError
 from minigrad.viz.timeline import lifetimes
 
 GPU_PARTS = {"13.k_softmax_row"}  # they run on a GPU, simulated here
-COMPILED_PARTS = {"10.plan_reuse"}  # they run in a compiled step
-COMPILED_STEPS = 8
+COMPILED_STEPS = RANK_STEPS = 8
+# The seams that have no work in the training of all others: where they have, and why not there.
+ELSEWHERE = {
+    "plan_reuse": (
+        "compiled steps",
+        "a compiled step, and a step is compiled only where no part above memory is replaced",
+    ),
+    "all_reduce": (f"steps of {RANKS} workers", "several workers, here threads of one process"),
+}
 MEMORY_STEPS = 2
 NAMED_AT_PEAK = 4
 LONGEST = 120.0  # seconds of one training, that of the compiler included
@@ -50,6 +57,11 @@ def label_of(exercise_id: str) -> str:
     seam, key = PARTS[exercise_id]
     label = seam if key is None else f"{seam}[{key!r}]"
     return label + ON_A_GPU * (exercise_id in GPU_PARTS)
+
+
+def is_elsewhere(exercise_id: str) -> bool:
+    """Return whether an exercise's function runs in a training of its own."""
+    return PARTS[exercise_id][0] in ELSEWHERE
 
 
 @dataclass
@@ -91,13 +103,13 @@ class Report:
 
     Attributes:
         eager: the training of all parts that may stand together.
-        compiled: that of a compiled step; None if no part runs there.
+        others: those of ELSEWHERE that were needed, by what they do.
         left_out: why a part did not run, by exercise.
         memory: what the eager training took.
     """
 
     eager: Run | None = None
-    compiled: Run | None = None
+    others: dict[str, Run] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
 
@@ -109,8 +121,18 @@ class Report:
     def from_json(cls, text: str) -> Report:
         """Return the report that `to_json` has written."""
         data = json.loads(text)
-        runs = {key: data[key] and Run(**data[key]) for key in ("eager", "compiled")}
-        return cls(**runs, left_out=data["left_out"], memory=Memory(**data["memory"]))
+        return cls(
+            data["eager"] and Run(**data["eager"]),
+            {what: Run(**one) for what, one in data["others"].items()},
+            data["left_out"],
+            Memory(**data["memory"]),
+        )
+
+    @property
+    def runs(self) -> list[Run]:
+        """Return the trainings in which a part of the learner's ran."""
+        every = [*([self.eager] if self.eager else []), *self.others.values()]
+        return [run for run in every if run.ids]
 
 
 class Fault(Exception):
@@ -164,14 +186,17 @@ def report_of(ids: list[str], guard: Guard | None = None) -> Report:
         guard: watches the trainings.
     """
     report, trainings = Report(), Trainings(functions(ids), guard or Guard())
-    eager = [one for one in ids if one not in COMPILED_PARTS]
+    eager = [one for one in ids if not is_elsewhere(one)]
     if eager:
         report.eager = settle(eager, trainings.eager, report.left_out)
         if report.eager.ids:
             report.memory = trainings.memory(report.eager.ids)
-    if not COMPILED_PARTS.isdisjoint(ids):
-        below = [one for one in ids if PARTS[one][0] in BELOW and one not in report.left_out]
-        report.compiled = settle(below, trainings.compiled, report.left_out)
+    for seam, (what, _) in ELSEWHERE.items():
+        if seam not in (PARTS[one][0] for one in ids):
+            continue
+        beside = BELOW if seam in BELOW else {seam}
+        some = [one for one in ids if PARTS[one][0] in beside and one not in report.left_out]
+        report.others[what] = settle(some, getattr(trainings, seam), report.left_out)
     return report
 
 
@@ -195,6 +220,12 @@ class Trainings:
         self.guard.begin()
         return train_compiled(COMPILED_STEPS)
 
+    @cached_property
+    def rank_reference(self) -> Training:
+        """Return the training of several workers without the learner's functions."""
+        self.guard.begin()
+        return train_in_ranks(RANK_STEPS)
+
     def eager(self, ids: list[str]) -> Run:
         """Train eagerly; raise Fault if a function fails."""
         reference = self.eager_reference
@@ -209,11 +240,26 @@ class Trainings:
                     tally.own[label] += count
         return _run(ids, mine, reference, tally)
 
-    def compiled(self, ids: list[str]) -> Run:
+    def plan_reuse(self, ids: list[str]) -> Run:
         """Train by a compiled step; raise Fault if a function fails."""
         reference = self.compiled_reference
         with self._watched(ids) as tally, self._engine_of(ids):
             mine = train_compiled(COMPILED_STEPS)
+        return _run(ids, mine, reference, tally)
+
+    def all_reduce(self, ids: list[str]) -> Run:
+        """Train in several threads; raise Fault if a function fails. Count the calls of rank 0."""
+        reference = self.rank_reference
+
+        @contextmanager
+        def each(rank: int) -> Iterator[None]:
+            if rank == 0:
+                tally.count_this_thread()
+            with self._engine_of(ids):
+                yield
+
+        with self._watched(ids) as tally:
+            mine = train_in_ranks(RANK_STEPS, each)
         return _run(ids, mine, reference, tally)
 
     def memory(self, ids: list[str]) -> Memory:

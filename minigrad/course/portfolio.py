@@ -15,7 +15,7 @@ from html import escape
 from minigrad import __version__
 from minigrad.course.book import sheet, style
 from minigrad.course.charts import Curve, chart
-from minigrad.course.own_run import COMPILED_PARTS, Memory, Report, Run, label_of
+from minigrad.course.own_run import ELSEWHERE, Memory, Report, Run, is_elsewhere, label_of
 from minigrad.course.parts import PARTS
 from minigrad.course.scores import Standing
 from minigrad.course.shares import rows_of
@@ -167,12 +167,10 @@ def _training(portfolio: Portfolio) -> str:
         f"{run.mine[n - 1]:.6f} and {run.reference[n - 1]:.6f} after {n} steps.</figcaption>"
         f"</figure>{_table(run)}"
     )
-    if report.compiled and report.compiled.ids:
-        names = " and ".join(report.compiled.ids)
-        text += (
-            f"<p>{escape(names)} ran in a compiled step as well, {report.compiled.steps} steps "
-            "with the same losses.</p>"
-        )
+    for what, other in report.others.items():
+        if other.ids:
+            names = escape(" and ".join(other.ids))
+            text += f"<p>{names}: {other.steps} {what}, with the same losses.</p>"
     for one, why in report.left_out.items():
         text += f'<p class="missing">Left out: {escape(one)}: {escape(why)}</p>'
     return text
@@ -257,12 +255,13 @@ def _code(portfolio: Portfolio) -> str:
         return ""
     texts = ["<h2>My code</h2><p>Each part with its helpers, as it ran.</p>"]
     report = portfolio.report
-    runs = [run for run in (report.eager, report.compiled) if run] if report else []
+    runs = report.runs if report else []
     for exercise_id, source in portfolio.code.items():
         calls = sum(run.calls.get(exercise_id, 0) for run in runs)
         where = f"Runs as {label_of(exercise_id)}"
-        where += ", in a compiled step" if exercise_id in COMPILED_PARTS else ""
-        where += f"; called {calls:,} times in the training above" if calls else ""
+        if is_elsewhere(exercise_id):
+            where += f", in {ELSEWHERE[PARTS[exercise_id][0]][0]}"
+        where += f"; called {calls:,} times above" if calls else ""
         texts.append(
             f'<h3 id="{_anchor(exercise_id)}">{escape(exercise_id)}</h3>'
             f'<p class="where">{escape(where)}.</p>{highlighted(source)}'

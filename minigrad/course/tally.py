@@ -55,6 +55,10 @@ class Tally:
         self._running = ""
         self._inner = 0.0  # seconds of the parts that ran inside the one that runs now
         self._enter = enter
+        self.count_this_thread()
+
+    def count_this_thread(self) -> None:
+        """Count the calls of this thread, and no others."""
         self._thread = threading.get_ident()
 
     def clear(self) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ STEPS = 20
 BATCH = 64
 HIDDEN = 16
 MAX_NORM = 2.0
+RANKS = 2
 
 
 @dataclass
@@ -141,3 +143,38 @@ def train_compiled(steps: int) -> Training:
         found.losses.append(step(mg.variable(x), mg.variable(labels)).item())
     found.seconds = time.perf_counter() - began
     return found
+
+
+def train_in_ranks(
+    steps: int, each: Callable[[int], AbstractContextManager] = nullcontext
+) -> Training:
+    """Train by several workers, threads of this process, that sum their gradients.
+
+    Args:
+        steps: how many, at most 28.
+        each: each(rank) is a context around the training of a worker.
+    """
+
+    def work() -> list[float]:
+        rank, random, losses = mg.distributed.rank(), np.random.default_rng(0), []
+        with each(rank):
+            model = mg.nn.Sequential(
+                mg.nn.Linear(64, HIDDEN), mg.nn.Tanh(), mg.nn.Linear(HIDDEN, 10)
+            )
+            for p in model.parameters():
+                p.assign(mg.variable((random.normal(size=p.shape) / 4).astype(np.float32)))
+            replica = mg.distributed.DataParallel(model)
+            optimizer = mg.optim.SGD(model, learning_rate=0.2)
+            for x, labels in _batches(steps):
+                ((mine, right),) = mg.distributed.batches(x, labels, batch_size=BATCH)
+                loss = mg.cross_entropy(model(mg.variable(mine)), mg.variable(right))
+                replica.backward(loss, weight=len(mine))
+                optimizer.step()
+                optimizer.zero_grad()
+                total = mg.distributed.all_reduce(loss.detach(), "weighted", weight=len(mine))
+                losses.append(total.item())
+        return losses
+
+    began = time.perf_counter()
+    losses = mg.distributed.run(work, RANKS)[0]
+    return Training(losses=losses, seconds=time.perf_counter() - began)

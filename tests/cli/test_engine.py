@@ -1,5 +1,6 @@
 """`status --engine`: what it says of a learner's whole engine, and of parts that are at fault."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 
 from minigrad.cli import engine
 from minigrad.cli.main import main
-from minigrad.course import own_run
+from minigrad.course import own_run, whole
 from minigrad.course.own_run import Fault, Report, Run, label_of, report_of, settle
 from minigrad.course.parts import PARTS
 from minigrad.course.seam_parts import Part
@@ -57,17 +58,35 @@ def test_all_solutions_together_train_digits_and_light_every_tile(solved, capsys
     assert main(["status", "--engine"]) == 0
     said = capsys.readouterr().out
     assert f"{len(PARTS)} of {len(PARTS)} parts are yours" in said
-    assert said.count(": the same") == 2
+    apart = [one for one in PARTS if own_run.is_elsewhere(one)]
+    assert said.count(": the same") == 1 + len(apart)
+    assert all(f"{one} needs " in said for one in apart)
+    assert "was not called" not in said
     rows = {row.split("  ")[1].strip(): row.split() for row in said.splitlines() if "%" in row}
     for one in PARTS:
-        if one not in own_run.COMPILED_PARTS and PARTS[one][0] != "all_reduce":
+        if not own_run.is_elsewhere(one):
             assert one in rows[label_of(one)], one
             assert int(rows[label_of(one)][-5].replace(",", "")) >= 20
-    assert "10.plan_reuse needs a compiled step" in said
     assert "13.k_softmax_row needs a GPU" in said
     assert "Left out" not in said
     lit = progress.load(solved / ".minigrad")["engine"]
-    assert {one for one in PARTS if PARTS[one][0] != "all_reduce"} == {*lit}
+    assert {*lit} == {*PARTS}
+
+
+def test_workers_train_and_count_the_calls_of_one(solved):
+    """The seam `all_reduce` has the same place as any that runs elsewhere."""
+    entered = []
+
+    @contextlib.contextmanager
+    def each(rank):
+        entered.append(rank)
+        yield
+
+    found = whole.train_in_ranks(3, each)
+    assert sorted(entered) == [0, 1]
+    assert len(found.losses) == 3
+    assert found.losses[2] < found.losses[0]
+    assert found.losses == pytest.approx(whole.train_in_ranks(3).losses)
 
 
 def test_without_a_part_that_has_passed_it_says_what_to_do(solved, capsys):

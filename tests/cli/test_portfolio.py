@@ -69,7 +69,9 @@ def lesson_01(*lit):
 @pytest.fixture
 def full():
     """A portfolio with something hostile in every text that is a learner's."""
-    report = Report(run(["01.mul_backward"]), run(["10.plan_reuse"]), {"04.accumulate": HOSTILE})
+    report = Report(
+        run(["01.mul_backward"]), {"steps": run(["10.plan_reuse"])}, {"04.accumulate": HOSTILE}
+    )
     report.memory = Memory([64, 128, 1 << 20, 0], [["matmul", 1 << 19]])
     curve = [(1.0, 2.0), (2.0, float("nan")), (3.0, 1.0)]
     shown = Shown(
@@ -104,7 +106,7 @@ def test_page_shows_the_parts_the_share_the_memory_and_the_capstones(full):
     assert "At most 1.0 MiB" in said
     assert "512.0 KiB by matmul" in said
     assert "minigrad capstone pole --mine" in said
-    assert "Runs as gradients['mul']; called 30 times" in said
+    assert "Runs as gradients['mul']; called 30 times above" in said
 
 
 def test_page_without_anything_says_what_is_missing():

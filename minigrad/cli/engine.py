@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 
 from minigrad.course.own_run import (
     ELSEWHERE,
@@ -26,8 +27,10 @@ from minigrad.course.parts import PARTS, passed_parts
 from minigrad.course.shares import rows_of
 from minigrad.course.tiles import remember
 from minigrad.grader.folder import CourseError, CourseFolder, find_stem
+from minigrad.grader.message import counted
 from minigrad.grader.report import Style
 
+WIDEST = 100  # letters of a line
 FRAME = re.compile(
     r'File "(?P<file>[^"]*[\\/]exercises[\\/](?P<name>[^"\\/]+))", line (?P<line>\d+)'
 )
@@ -56,7 +59,8 @@ def show(folder: CourseFolder, stems: list[str], style: Style) -> int:
     report = report_apart(folder, ids)
     for run in report.runs:
         remember(folder, run.calls, run.mine[-1])
-    print("\n".join(lines_of(report, wanted, style)))
+    for line in lines_of(report, wanted, style):
+        print("\n".join(wrap(line, WIDEST, subsequent_indent="  ")) if len(line) > WIDEST else line)
     return 1 if report.left_out else 0
 
 
@@ -114,7 +118,7 @@ def lines_of(report: Report, wanted: list[str], style: Style) -> list[str]:
     for what, run in report.others.items():
         if run.ids:
             lines += ["", style.paint(losses_of(run, what), "bold")]
-            lines += [f"  {one}: {n:,} calls" for one, n in run.calls.items()]
+            lines += [f"  {one}: {counted(n, 'call')}" for one, n in run.calls.items()]
     calls: Counter[str] = Counter()
     for run in report.runs:
         calls.update(run.calls)

@@ -28,8 +28,9 @@ def run(options: argparse.Namespace) -> int:
     ids = passed_parts()
     report, missing = trained(folder, ids)
     lessons = list(up_to_date(folder))
-    shown = Portfolio(options.name, lessons, report, missing, codes(folder, ids))
-    shown.capstones = capstones(folder)
+    own = capstones(folder)
+    ran = ids + [one.exercise_id for one in own if any(one.curves.values())]
+    shown = Portfolio(options.name, lessons, report, missing, codes(folder, ran), own)
     content = page(shown).encode("utf-8", "replace")
     if os.path.lexists(target):
         refuse_if_foreign(target)  # again: the training took a while
@@ -82,7 +83,9 @@ def capstones(folder: CourseFolder) -> list[Shown]:
         }
         said = {which: capstone.standing(folder, name, which) for which in capstone.ENGINES}
         command = f"minigrad capstone {name}"
-        found.append(Shown(one.title, command, said, curves, one.xlabel, one.ylabel))
+        found.append(
+            Shown(one.exercise_id, one.title, command, said, curves, one.xlabel, one.ylabel)
+        )
     return found
 
 

@@ -32,6 +32,7 @@ DARK = "(prefers-color-scheme: dark)"
 class Shown:
     """A capstone: what it trains, what is said of its runs, and its curves by engine."""
 
+    exercise_id: str
     title: str
     command: str
     said: Mapping[str, str]
@@ -49,7 +50,7 @@ class Portfolio:
         lessons: each with how its exercises stand.
         report: the training on all parts; None if there was none.
         missing: why there was none.
-        code: the source of each part that ran, by exercise.
+        code: the source of each part that ran, and of each capstone, by exercise.
         capstones: those of the course.
     """
 
@@ -241,7 +242,9 @@ def _capstones(capstones: list[Shown]) -> str:
             f"<td>{escape(said)}</td></tr>"
             for which, said in one.said.items()
         ]
-        texts.append(f'<div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div>')
+        texts.append(
+            f'<div class="wide"><table class="runs"><tbody>{"".join(rows)}</tbody></table></div>'
+        )
         if not one.curves.get("mine"):
             texts.append(
                 f'<p class="missing">Not run on my engine yet: <code>{escape(one.command)} --mine'
@@ -253,15 +256,17 @@ def _capstones(capstones: list[Shown]) -> str:
 def _code(portfolio: Portfolio) -> str:
     if not portfolio.code:
         return ""
-    texts = ["<h2>My code</h2><p>Each part with its helpers, as it ran.</p>"]
+    texts = ["<h2>My code</h2><p>Each function with its helpers, as it ran.</p>"]
     report = portfolio.report
     runs = report.runs if report else []
     for exercise_id, source in portfolio.code.items():
-        calls = sum(run.calls.get(exercise_id, 0) for run in runs)
-        where = f"Runs as {label_of(exercise_id)}"
-        if is_elsewhere(exercise_id):
-            where += f", in {ELSEWHERE[PARTS[exercise_id][0]][0]}"
-        where += f"; called {calls:,} times above" if calls else ""
+        where = "Trains a capstone, above"
+        if exercise_id in PARTS:
+            calls = sum(run.calls.get(exercise_id, 0) for run in runs)
+            where = f"Runs as {label_of(exercise_id)}"
+            if is_elsewhere(exercise_id):
+                where += f", in {ELSEWHERE[PARTS[exercise_id][0]][0]}"
+            where += f"; called {calls:,} times above" if calls else ""
         texts.append(
             f'<h3 id="{_anchor(exercise_id)}">{escape(exercise_id)}</h3>'
             f'<p class="where">{escape(where)}.</p>{highlighted(source)}'

@@ -75,11 +75,18 @@ def full():
     report.memory = Memory([64, 128, 1 << 20, 0], [["matmul", 1 << 19]])
     curve = [(1.0, 2.0), (2.0, float("nan")), (3.0, 1.0)]
     shown = Shown(
-        HOSTILE, "minigrad capstone x", {"mine": HOSTILE}, {"mine": [curve, []]}, "x", "y"
+        "17.x", HOSTILE, "minigrad capstone x", {"mine": HOSTILE}, {"mine": [curve, []]}, "x", "y"
     )
-    other = Shown("a pole", "minigrad capstone pole", {"mine": "not run yet"}, {"mine": []})
+    other = Shown(
+        "17.pole", "a pole", "minigrad capstone pole", {"mine": "not run yet"}, {"mine": []}
+    )
     return Portfolio(
-        HOSTILE, [lesson_01("mul_backward")], report, "", {"01.mul_backward": CODE}, [shown, other]
+        HOSTILE,
+        [lesson_01("mul_backward")],
+        report,
+        "",
+        {"01.mul_backward": CODE, "17.x": "def x(): ..."},
+        [shown, other],
     )
 
 
@@ -106,6 +113,7 @@ def test_page_shows_the_parts_the_share_the_memory_and_the_capstones(full):
     assert "At most 1.0 MiB" in said
     assert "512.0 KiB by matmul" in said
     assert "minigrad capstone pole --mine" in said
+    assert "Trains a capstone" in said
     assert "Runs as gradients['mul']; called 30 times above" in said
 
 
@@ -282,7 +290,9 @@ def test_command_tells_of_a_training_that_failed(trained, monkeypatch, capsys):
 
 
 def test_capstones_are_those_whose_runs_count(learner, monkeypatch):
-    one = SimpleNamespace(title="digits", xlabel="step", ylabel="loss")
+    one = SimpleNamespace(
+        exercise_id="17.read_digits", title="digits", xlabel="step", ylabel="loss"
+    )
     fake = SimpleNamespace(
         CAPSTONES={"read_digits": one},
         ENGINES=("reference", "mine"),

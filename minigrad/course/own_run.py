@@ -352,7 +352,7 @@ def first_difference(run: Run) -> str:
 
 def said(error: BaseException) -> str:
     """Return an error's type and text on one line."""
-    text = " ".join(f"{error}".split())
+    text = "; ".join(line.strip() for line in f"{error}".splitlines() if line.strip())
     return f"{type(error).__name__}: {text}"[:MOST_LETTERS] if text else type(error).__name__
 
 

@@ -25,7 +25,7 @@ from minigrad.viz.units import format_bytes
 GENERATOR = "minigrad portfolio"
 MARK = re.compile(rf'<meta name="generator" content="{GENERATOR} ([0-9a-f]{{64}})">')
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-DARK = "(prefers-color-scheme: dark)"
+DARK = "screen and (prefers-color-scheme: dark)"  # paper is white
 
 
 @dataclass(frozen=True)

@@ -275,9 +275,10 @@ plt.show()
 #
 # > **Real bug: a game that was cut off is not over.** The pole that stands after 500 steps would
 # > have gone on standing. If the cut counts as an end, the value of the best states is learned too
-# > small. OpenAI's baselines did so
-# > ([baselines#436](https://github.com/openai/baselines/issues/436), 2018), since the games of that
-# > time said only "done". This is why `step` returns two flags today.
+# > small. In Gym before 0.26 a step said only "done", so programs could not know, and many got it
+# > wrong ([gymnasium: handling time limits](
+# > https://gymnasium.farama.org/tutorials/gymnasium_basics/handling_time_limits/)). Today `step`
+# > returns two flags.
 #
 # ## 5. Bug hunt: a training that does not learn
 #

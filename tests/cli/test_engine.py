@@ -4,12 +4,13 @@ import contextlib
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from minigrad.cli import engine
 from minigrad.cli.main import main
-from minigrad.course import own_run, whole
+from minigrad.course import own_run, tally, whole
 from minigrad.course.own_run import Fault, Report, Run, label_of, report_of, settle
 from minigrad.course.parts import PARTS
 from minigrad.course.seam_parts import Part
@@ -134,6 +135,27 @@ def test_part_at_fault_is_named_and_left_out(solved, body, why):
     said = "\n".join(engine.lines_of(report, GRAPH, Style(plain=True)))
     assert "Left out: 01.mul_backward (gradients['mul'])" in said
     assert "minigrad check 01.mul_backward" in said
+
+
+def test_time_of_a_part_inside_another_counts_once(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(tally, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    entered = []
+    one = tally.Tally(100.0, entered.append)
+
+    def inner():
+        now[0] += 2.0
+
+    def outer():
+        now[0] += 1.0
+        one.call("inner", inner, ())
+        one.call("inner", inner, ())
+
+    one.call("outer", outer, ())
+    assert one.seconds == {"inner": 4.0, "outer": 1.0}
+    assert one.mine == {"inner": 2, "outer": 1}
+    assert entered == ["outer", "inner", "outer", "inner", "outer", ""]
+    assert (one.last, one.slowest()) == ("outer", "inner")
 
 
 class Late(own_run.Guard):

@@ -276,9 +276,8 @@ plt.show()
 # > **Real bug: a game that was cut off is not over.** The pole that stands after 500 steps would
 # > have gone on standing. If the cut counts as an end, the value of the best states is learned too
 # > small. In Gym before 0.26 a step said only "done", so programs could not know, and many got it
-# > wrong ([gymnasium: handling time limits](
-# > https://gymnasium.farama.org/tutorials/gymnasium_basics/handling_time_limits/)). Today `step`
-# > returns two flags.
+# > wrong. Today `step` returns two flags:
+# > [time limits](https://gymnasium.farama.org/tutorials/gymnasium_basics/handling_time_limits/).
 #
 # ## 5. Bug hunt: a training that does not learn
 #

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from importlib import import_module
 from pathlib import Path
 
 from minigrad.cli.engine import report_apart
+from minigrad.course import capstone
 from minigrad.course.own_code import own_code
 from minigrad.course.own_run import Report
 from minigrad.course.parts import passed_parts
@@ -71,10 +71,6 @@ def codes(folder: CourseFolder, ids: list[str]) -> dict[str, str]:
 
 def capstones(folder: CourseFolder) -> list[Shown]:
     """Return the capstones with the runs that count for the present code."""
-    try:
-        capstone = import_module("minigrad.course.capstone")
-    except ModuleNotFoundError:  # a course without lesson 17
-        return []
     found = []
     for name, one in capstone.CAPSTONES.items():
         runs = {which: capstone.kept(folder, name, which) for which in capstone.ENGINES}

@@ -53,7 +53,7 @@ SIX_WEEKS = (
     (("06", "07"), "leave 06.no_grad to those who want it"),
     (
         ("08", "09", "10"),
-        "`minigrad status --engine`: which share of a training was theirs; the capstone (17) begins",
+        "`minigrad status --engine`: whose share a training was; the capstone (17) begins",
     ),
     (
         ("11", "12", "13"),

@@ -105,7 +105,8 @@ def ratios(a, b):
     """Divide a by b, element by element; where b is 0, the result is 0.
 
     Args:
-        a, b: float64 arrays (n,), without nan.
+        a, b: float64 arrays (n,), without nan. inf may be in them, and
+            -0.0, which is 0 as well.
 
     Returns:
         A new array like a.
@@ -146,7 +147,8 @@ def leaky(x, slope):
 #   race:      two rounds of the loop in D may write the same element;
 #   reduction: adds up over all rounds as well, and is no race;
 #   private:   adds up within one round alone.
-# Then repair it: the loop over images stays a prange.
+# Then repair it: the loop over images stays a prange, with a round for each
+# image, and runs in several threads.
 
 BUG = {"race": None, "reduction": None, "private": None}
 

@@ -131,7 +131,8 @@ def ratios(a, b):
     """Divide a by b, element by element; where b is 0, the result is 0.
 
     Args:
-        a, b: float64 arrays (n,), without nan.
+        a, b: float64 arrays (n,), without nan. inf may be in them, and
+            -0.0, which is 0 as well.
 
     Returns:
         A new array like a.
@@ -190,7 +191,8 @@ def fill_leaky(x, slope, out):
 #   race:      two rounds of the loop in D may write the same element;
 #   reduction: adds up over all rounds as well, and is no race;
 #   private:   adds up within one round alone.
-# Then repair it: the loop over images stays a prange.
+# Then repair it: the loop over images stays a prange, with a round for each
+# image, and runs in several threads.
 
 ### BEGIN SOLUTION
 BUG = {"race": "J", "reduction": "I", "private": "G"}

@@ -57,6 +57,7 @@ def one(v, slope):
 def leaky(x, slope):
     return np.array([one(v, slope) for v in x])
 """
+ONE_BY_ONE = "np.array([one(v, slope) for v in x])"
 OBJECTS = """
 from numba import objmode
 
@@ -87,6 +88,45 @@ def ink_of_digits(x, label, of_image, ink):
                 of_image[i] = x[i].sum()
                 ink[d] += of_image[i]
     return ink.sum()
+"""
+ONE_ROW = """
+@njit
+def sum_rows(x):
+    if x.shape[0] == 0:
+        return np.zeros(x.shape[1])
+    total = x[0]
+    for i in range(1, x.shape[0]):
+        total = total + x[i]
+    return total
+"""
+IN_FLOAT32 = """
+@njit
+def sum_rows(x):
+    total = np.zeros(x.shape[1], np.float32)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            total[j] += x[i, j]
+    return total.astype(np.float64)
+"""
+NOTHING_WRITTEN = """
+@njit
+def sum_rows(x):
+    total = np.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        if i == 0:
+            total[:] = 0.0
+        total += x[i]
+    return total
+"""
+ITSELF = """
+@njit
+def moving_mean(x, width):
+    if width == 1:
+        return x
+    out = np.empty(max(0, len(x) - width + 1))
+    for k in range(len(out)):
+        out[k] = x[k : k + width].mean()
+    return out
 """
 RECOMPILE = "    fill_leaky.recompile()\n"
 GLOBAL = """
@@ -120,7 +160,11 @@ MUTANTS = [
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(1)")),
     mutant(SUM, "shape", ("np.zeros(x.shape[1])", "np.zeros(x.shape)")),
     mutant(SUM, "numba", ("np.zeros(x.shape[1])", "np.zeros(x.shape[1], np.float32)")),
+    Mutant(SUM, "view", ONE_ROW),
+    Mutant(SUM, "value", IN_FLOAT32),
+    Mutant(SUM, "value", NOTHING_WRITTEN),
     mutant(MEDIAN, "numba", ("n // 2", "n / 2.0")),
+    mutant(MEDIAN, "value", ("return x[k]", "return np.float32(x[k])")),
     mutant(MEDIAN, "not_compiled", (NJIT, "")),
     mutant(MEDIAN, "value", ("n // 2", "n // 2 - 1")),
     mutant(CENTER, "not_compiled", (NJIT, "")),
@@ -131,6 +175,7 @@ MUTANTS = [
     mutant(MEAN, "numba", ("np.empty(0)", "0")),
     mutant(MEAN, "numba", ("np.empty(0)", "[]")),
     mutant(MEAN, "not_compiled", (NJIT, "")),
+    Mutant(MEAN, "view", ITSELF),
     mutant(RATIOS, "not_compiled", (NJIT, "")),
     mutant(RATIOS, "raised", ("if b[i] == 0.0", "if a[i] == 0.0")),
     mutant(RATIOS, "changed_input", ("np.empty_like(a)", "a")),
@@ -155,6 +200,12 @@ MUTANTS = [
     mutant(INK, "last", ("+= of_image[k]", "= of_image[k]")),
     mutant(INK, "counted", ("+= of_image[k]", "+= 1.0")),
     mutant(INK, "value", ("        total += own  # I\n", "")),
+    mutant(
+        INK,
+        "running",
+        ("        own = 0.0  # E\n", ""),
+        ("    total = 0.0  # C\n", "    total = own = 0.0\n"),
+    ),
     mutant(  # the race moves into an array of the function's own
         INK,
         "race",
@@ -189,4 +240,5 @@ MUTANTS = [
     mutant(LEAKY, "changed_input", ("    out = np.empty(len(x))", "    out = x")),
     Mutant(LEAKY, "stale", GLOBAL),
     Mutant(LEAKY, "python_loop", SCALAR),
+    Mutant(LEAKY, "python_loop", SCALAR.replace(ONE_BY_ONE, "np.vectorize(one)(x, slope)")),
 ]

@@ -106,6 +106,11 @@ def compare(t: Tester, result: object, after: list, given: list[np.ndarray]) -> 
         Mistake("kept", ink + 55, "What stood in ink before is part of it. Who sets it to 0?"),
         Mistake("unwritten", np.full(10, 55.0), REBOUND.format("ink")),
         Mistake("counted", np.bincount(label, minlength=10) * 1.0, "Images are counted, not ink."),
+        Mistake(
+            "running",
+            np.bincount(label, weights=np.cumsum(of_image), minlength=10),
+            "The sum of an image has those before it in it. Where does `own` begin?",
+        ),
         Mistake("doubled", 2 * ink, "Each image is counted twice. Where, and where again?"),
     ]
     last = np.zeros(10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import is_compiled, numbers
+from minigrad.course.l12_numba_errors.common import compare, ends_well, numbers
 from minigrad.grader.tester import Tester
 
 ratios = lesson.exercise(
@@ -58,11 +58,20 @@ def until_the_first_zero(a, b):  # noqa: D103
     return out
 
 
+def quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a / b, with 0 where b is 0."""
+    zero = b == 0
+    return np.where(zero, 0.0, a / np.where(zero, 1.0, b))
+
+
+@ratios.mistake("inverse", "a * (1 / b) is not a / b: for a tiny b, 1 / b is beyond all floats.")
+def times_the_inverse(a, b):  # noqa: D103
+    return np.array([p * (1.0 / q) if q != 0 else 0.0 for p, q in zip(a, b, strict=True)])
+
+
 def ask(t: Tester, a: np.ndarray, b: np.ndarray) -> None:
     """Fail unless the quotients are right, with 0 where b is 0."""
-    zero = b == 0
-    right = np.where(zero, 0.0, a / np.where(zero, 1.0, b))
-    t.compare(right, a, b, attempt="Take the first wrong element: what is b there?")
+    compare(t, quotients(a, b), a, b, attempt="Take the first wrong element: what is b there?")
 
 
 @ratios.check(points=1, only_with=("any_divisor",))
@@ -85,5 +94,8 @@ def any_divisor(t: Tester) -> None:
         b = np.array([1e-9, -1e-12, 0.0, -0.0, np.inf, 2.0])
         ask(t, sign * numbers(t, 6, low=1, high=4), b)
     ask(t, np.array([np.inf, -np.inf, np.inf, 1.0]), np.array([2.0, 0.5, 0.0, -0.25]))
+    b = np.array([4e-309, 0.0, -4e-309])  # 1 / 4e-309 is inf
+    ask(t, numbers(t, 3, low=1, high=4) * 1e-305, b)
     ask(t, np.zeros(0), np.zeros(0))
-    is_compiled(t)
+    a, b = numbers(t, 4, low=1, high=5), np.array([2.0, 0.0, -4.0, 0.0])
+    ends_well(t, quotients(a, b), a, b)

@@ -6,8 +6,9 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numba.core import event, types
-from numba.core.errors import NumbaSystemWarning
+from numba.core.errors import NumbaError, NumbaSystemWarning
 from numba.core.registry import CPUDispatcher
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
@@ -42,9 +43,38 @@ def visits_python(function, seen):
     return False
 
 
+@njit
+def scribbled(n):
+    """Return an array of n elements that no exercise wants."""
+    out = np.empty(n)
+    out[:] = 77.0
+    return out
+
+
+def leave_used(size):
+    """Leave memory in which a new array of compiled code, of this size, has other numbers."""
+    used = [scribbled(size) for _ in range(32)]
+    del used
+
+
+def once_more(mine, name, arguments):
+    """Call a function in memory that was used before; return its result, and how it was made.
+
+    "shared" is whether the result has memory of an argument.
+    """
+    function = getattr(mine, name)
+    leave_used(np.size(function(*arguments)))
+    result = function(*arguments)
+    return {
+        "result": result,
+        "state": state(mine, name),
+        "shared": any(np.shares_memory(result, one) for one in arguments),
+    }
+
+
 def without_rows(mine, name, x):
     """Call a function with no rows, behind which memory holds those of x; return the result."""
-    return getattr(mine, name)(x[:0])
+    return once_more(mine, name, [x[:0]])["result"]
 
 
 def series(mine, name, x, numbers):
@@ -52,10 +82,11 @@ def series(mine, name, x, numbers):
 
     "changed" is whether it wrote to x; "later" how many functions were compiled after the first
     call; "compiles" whether Numba has compiled the function, or one that works for it; "loops"
-    whether it runs more lines of Python for more elements.
+    whether it runs more lines of Python for more elements, or compiles for single elements alone.
     """
     function, results, counts, before = getattr(mine, name), [], [], x.copy()
     for number in numbers:
+        leave_used(len(x))
         with event.install_recorder("numba:compile") as recorder:
             results.append(function(x, number))
         compiled = [one.data["dispatcher"] for _, one in recorder.buffer if one.is_start]
@@ -63,14 +94,14 @@ def series(mine, name, x, numbers):
         KERNELS.extend(compiled)
     changed = not np.array_equal(x, before)
     used = names_in(getattr(function, "py_func", function)) & vars(mine).keys()
-    kernels = [function, *map(vars(mine).get, used), *KERNELS]
+    kernels = [k for k in (function, *map(vars(mine).get, used), *KERNELS) if is_compiled(k)]
     few, many = (lines_run(mine, function, np.resize(x, n), number) for n in (4, 40))
     return {
         "results": results,
         "changed": changed,
         "later": sum(counts[1:]),
-        "compiles": any(map(is_compiled, kernels)),
-        "loops": many > few,
+        "compiles": bool(kernels),
+        "loops": many > few or not any(map(takes_many, kernels)),
     }
 
 
@@ -79,6 +110,13 @@ def is_compiled(function):
     if type(function) is CPUDispatcher:
         return bool(function.overloads) and not visits_python(function, set())
     return isinstance(function, DUFunc | GUFunc)
+
+
+def takes_many(kernel):
+    """Return whether compiled code is called for many elements at once: a ufunc is."""
+    if type(kernel) is not CPUDispatcher:
+        return True
+    return any(isinstance(kind, types.IterableType) for args in kernel.signatures for kind in args)
 
 
 def names_in(function):
@@ -118,6 +156,7 @@ def watched(mine, name, arguments):
     try:
         result, after, rounds = run_rounds(function, *arguments)
     except DataRaceError as error:
+        must_compile(mine, name, arguments)
         race: Any = error
         return {
             "raised": type(error).__name__,
@@ -127,9 +166,19 @@ def watched(mine, name, arguments):
             "text": str(error.where).partition("  ")[2],
         }
     except Exception:
-        in_threads(mine, name, arguments)  # Numba may say better what is wrong
+        must_compile(mine, name, arguments)
         raise
     return {"result": result, "after": after, "rounds": rounds}
+
+
+def must_compile(mine, name, arguments):
+    """Raise what Numba says if it does not compile a function: that is to be mended first."""
+    try:
+        in_threads(mine, name, arguments)
+    except NumbaError:
+        raise
+    except Exception:  # the run as plain Python says in which line
+        return
 
 
 def in_threads(mine, name, arguments):

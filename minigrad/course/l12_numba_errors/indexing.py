@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import is_compiled, numbers
+from minigrad.course.l12_numba_errors.common import compare, ends_well, numbers
 from minigrad.grader.tester import Tester
 
 median_sorted = lesson.exercise(
@@ -78,7 +78,7 @@ def ask(t: Tester, lengths: tuple[int, ...]) -> None:
     for n in lengths:
         x = np.sort(numbers(t, n) + np.arange(n) * 9)  # no two are the same
         attempt = f"Write down the numbers of the elements, 0 to {n - 1}. Which are in the middle?"
-        t.compare(float(np.median(x)), x, attempt=attempt)
+        compare(t, float(np.median(x)), x, attempt=attempt)
 
 
 @median_sorted.check(points=1, only_with=("any_length",))
@@ -91,4 +91,5 @@ def few(t: Tester) -> None:
 def any_length(t: Tester) -> None:
     """It finds the middle of one number, of two, and of many."""
     ask(t, (1, 2, 9, 11, 10, 12, int(t.fixed.integers(20, 40)), int(t.fixed.integers(40, 60))))
-    is_compiled(t)
+    x = np.sort(numbers(t, 4))
+    ends_well(t, float(np.median(x)), x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import is_compiled, numbers
+from minigrad.course.l12_numba_errors.common import compare, ends_well, numbers
 from minigrad.grader.tester import Tester
 
 moving_mean = lesson.exercise(
@@ -71,6 +71,11 @@ def of_three(x, width):  # noqa: D103
     return windows(x, 3)
 
 
+@moving_mean.mistake("sums", "These are sums of `width` neighbours. What is missing for a mean?")
+def undivided(x, width):  # noqa: D103
+    return windows(x, width) * width if width <= len(x) else np.empty(0)
+
+
 def windows(x, width):
     """Return the mean of each `width` neighbours; width is at most len(x)."""
     return np.array([x[k : k + width].mean() for k in range(len(x) - width + 1)])
@@ -81,7 +86,9 @@ def ask(t: Tester, *sizes: tuple[int, int]) -> None:
     for n, width in sizes:
         x = numbers(t, n)
         right = windows(x, width) if width <= n else np.empty(0)
-        t.compare(right, x, width, attempt=f"{n} numbers, width {width}: how many means?")
+        window = f"x[k : k + {width}]" if width > 1 else "x[k]"
+        attempt = f"Take the first wrong mean, at k. Which numbers are in it? {window} by hand."
+        compare(t, right, x, width, attempt=attempt)
 
 
 @moving_mean.check(points=1, only_with=("any_width",))
@@ -94,4 +101,6 @@ def few(t: Tester) -> None:
 def any_width(t: Tester) -> None:
     """It does so for any width: 1, all numbers, and more than there are."""
     ask(t, (6, 1), (6, 6), (1, 1), (3, 3), (9, 4), (6, 7), (4, 9), (1, 2), (0, 1), (0, 3))
-    is_compiled(t)
+    for width in (1, 2):
+        x = numbers(t, 5)
+        ends_well(t, windows(x, width), x, width)

@@ -19,7 +19,7 @@ class NotInUseError(RuntimeError):
 def size_class(nbytes):
     """Round a request up to one of few sizes, so that blocks fit again.
 
-    The sizes are the multiples of 64 up to 512. Beyond, there are eight
+    The sizes are 64, 128, 192, ... 512. Beyond, there are eight
     from each power of two p to the next one, 2p: the multiples of p / 8.
     So after 512 come 576, 640, ... 1024, then 1152, 1280, ... 2048.
 
@@ -174,8 +174,8 @@ class Buffer:
 def plan_reuse(lifetimes):
     """Give values whose lives are known a place in one block, the arena.
 
-    Moments are numbers. A value is needed from `first` to `last`, both
-    included.
+    Moments are ints, from wherever they begin, and values come in no
+    order. A value is needed from `first` to `last`, both included.
     Values that are needed at the same moment share no byte; others may. A
     value takes its bytes, rounded up to a multiple of 64.
 

@@ -64,6 +64,15 @@ POOLS = [
     pool("segment", ("room = max(size, SEGMENT)", "room = size")),
     pool("segment", ("room = max(size, SEGMENT)", "room = size + SEGMENT")),
     pool("segment", ("room = max(size, SEGMENT)", "room = SEGMENT")),
+    pool("size", ("room = max(size, SEGMENT)", "room = -(-size // SEGMENT) * SEGMENT")),
+    pool(
+        "begins",
+        (
+            "self.segments = {}",
+            "first = system.take(SEGMENT)\n        self.segments = {first: SEGMENT}",
+        ),
+        ("self.free_blocks = []", "self.free_blocks = [(first, SEGMENT, first)]"),
+    ),
     pool("no_reuse", (BACK, "")),
     pool("no_split", (REST, "")),
     pool("outside", ("room - size, segment", "room, segment")),
@@ -353,7 +362,21 @@ FIRST_GAP = """\
                 if offset + room <= begin:
                     break
 """
+BY_MOMENTS = """
+def plan_reuse(lifetimes):
+    rooms = [-(-nbytes // 64) for nbytes, _, _ in lifetimes]
+    last = max((last for _, _, last in lifetimes), default=0)
+    busy = np.zeros((max(0, last) + 1, sum(rooms)), bool)
+    offsets = [0] * len(rooms)
+    for k in sorted(range(len(rooms)), key=lambda k: (-rooms[k], lifetimes[k][1])):
+        _, first, last = lifetimes[k]
+        while busy[first : last + 1, offsets[k] : offsets[k] + rooms[k]].any():
+            offsets[k] += 1
+        busy[first : last + 1, offsets[k] : offsets[k] + rooms[k]] = True
+    return [64 * offset for offset in offsets]
+"""
 PLANS = [
+    Mutant("plan_reuse", "overlap", BY_MOMENTS),
     plan("misaligned", (ROOM, "nbytes")),
     plan(
         "misaligned",

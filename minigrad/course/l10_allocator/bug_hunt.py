@@ -36,6 +36,7 @@ GIVES = {
     "P": "P gives dh back, and nothing comes below it but the return.",
 }
 READS = {
+    **dict.fromkeys("ABD", "That line comes before any of its arrays is given back."),
     "F": "F reads y and goal. Was one of them given back?",
     "H": "H reads dy and w2. Was one of them given back?",
     "K": "K reads it, too. But is it the first line that does?",

@@ -188,7 +188,8 @@ class Case:
                     attempt = f"No call of {self.name(k)}. What is of one Buffer alone?"
                     if heir := self.heir(one):
                         attempt = (
-                            f"{heir} has the memory that {self.name(k)} had. Whose count is it?"
+                            f"{heir} has the memory that {self.name(k)} had, and a count of its "
+                            "own. Whose count is this?"
                         )
                 elif refused:
                     key = "changed"
@@ -219,8 +220,8 @@ class Case:
             self.fail("early_poison", "bytes as they were", "written to", attempt)
         if (inside == mine.number).all():
             attempt = (
-                "Who still reads it shall see that it is gone. What is written over it, in the "
-                "array that is the pool's memory?"
+                "Who still reads it shall see that it is gone. Which bytes are written over, from "
+                "where to where, and in the array that is the pool's memory?"
             )
             self.fail("no_poison", f"bytes {POISON} at [{place}:{end}]", "as before", attempt)
         wrong = place + int(np.flatnonzero(inside != POISON)[0])

@@ -57,6 +57,7 @@ def pool_log(mine, steps, gaps, through):
     """
     log, addresses, other = [], [], None
     pool = mine.Pool(System(log, tuple(gaps)))
+    log.append(["made", 0, 0])
     for n, (what, number, *more) in enumerate(steps):
         if what == "alloc":
             got, raised = tried(mine, n == through, pool.alloc, number)

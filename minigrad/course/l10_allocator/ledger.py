@@ -106,7 +106,10 @@ class Ledger:
         self.rules = {"early": early, "smallest": smallest, "empty": empty}
         before: list[tuple[int, int]] = []
         addresses: list[Any] = []
-        for entry in self.log:
+        if self.log[:1] != [["made", 0, 0]]:
+            attempt = "A Pool begins with no memory at all. Who asks for some, and when?"
+            self.stop("begins", "no segment before the first request", "one", attempt)
+        for entry in self.log[1:]:
             what, first, second = entry
             if what in ("alloc", "free") and self.next_call(addresses) != [what, first]:
                 self.rewritten()
@@ -184,11 +187,12 @@ class Ledger:
         asked = right(asked_for)
         wanted = max(asked, SEGMENT)
         if nbytes != wanted and asked_for <= nbytes != SEGMENT and SEGMENT < nbytes < 2 * asked:
-            self.fail(
-                "size", f"system.take({wanted})", f"system.take({nbytes})", of_class(asked_for)
-            )
+            attempt = f"{of_class(asked_for)} A segment for it alone is just as long."
+            self.fail("size", f"system.take({wanted})", f"system.take({nbytes})", attempt)
         if nbytes != wanted:
-            attempt = "A segment holds the whole block, and SEGMENT bytes at least. Which is more?"
+            attempt = (
+                "A segment is as long as the block, or SEGMENT bytes: which is more? And no longer."
+            )
             self.fail("segment", f"system.take({wanted})", f"system.take({nbytes})", attempt)
         self.segments[address] = nbytes
         self.pieces.append((address, nbytes))

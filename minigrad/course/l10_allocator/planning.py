@@ -144,6 +144,8 @@ def clash(t: Tester, lives: list[Life], offsets: list[int], j: int, k: int) -> N
     elif any(not in_conflict(sorted(lives, key=by), offsets) for by in SORTED_BY):
         key = "order"
         attempt = "These would be the offsets of sorted values. In which order did they come?"
+    elif lives[low] == lives[high]:
+        attempt = "All numbers of these two are alike. Has each of them a place, or one for both?"
     elif b == c or d == a:
         key = "touching"
         attempt = "`last` is included: at that moment it is still read. What is written then?"
@@ -153,6 +155,8 @@ def clash(t: Tester, lives: list[Life], offsets: list[int], j: int, k: int) -> N
             f"At {offsets[high]} value {low} is in the way, or at {offsets[low]} there is too "
             f"little room below value {high}. Which was placed second, and what did it look at?"
         )
+    elif a < 0 or c < 0:
+        attempt = "A moment below 0 is one like the others. What does it mean as an index?"
     both = f"values {low} and {high} are needed at moment {max(a, c)}: no byte in common"
     text = "; ".join(
         f"{i}: {offsets[i]} to {offsets[i] + rounded(lives[i][0])}, moments {lives[i][1:]}"
@@ -220,6 +224,11 @@ def mixed(random: np.random.Generator, n: int, moments: int) -> list[Life]:
     starts = random.integers(0, moments, n)
     lasts = starts + random.integers(0, moments // 3, n)
     return [(int(n), int(a), int(b)) for n, a, b in zip(sizes, starts, lasts, strict=True)]
+
+
+def earlier(lives: list[Life], by: int) -> list[Life]:
+    """Return lives that begin and end earlier, some of them below 0."""
+    return [(nbytes, first - by, last - by) for nbytes, first, last in lives]
 
 
 @plan_reuse.mistake("apart")
@@ -332,6 +341,7 @@ def valid(t: Tester) -> None:
         [(100, 4, 6), (300, 0, 4), (50, 3, 3), (500, 3, 3), (64, 6, 9)],
         lives_in(training((16, 12, 4), [8])),
         *(mixed(t.fixed, n, 20) for n in (4, 8, 12, 30, 60)),
+        *(earlier(mixed(t.fixed, n, 20), by) for n, by in ((12, 10), (30, 10), (30, 40))),
     ):
         ask(t, lives)
 

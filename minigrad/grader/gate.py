@@ -28,7 +28,8 @@ from minigrad.grader import guard
 
 OBJECTS = "minigrad.course.objects"
 MACHINE, LANGUAGE = "minigrad.simt", "minigrad.cuda"
-BELOW_MACHINE = ("errors", "parsing")  # the other modules of minigrad that the machine imports
+# the other modules of minigrad that the machine imports, and their packages
+BELOW_MACHINE = ("array/__init__", "array/bits", "errors", "parsing")
 CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
 
@@ -77,7 +78,10 @@ class Gate:
         if name == LANGUAGE:
             return importlib.util.spec_from_loader(name, KernelLanguage())
         place = os.path.join(self.package, *name.split(".")[1:])
-        below = [f"minigrad.{module}" for module in BELOW_MACHINE]
+        below = [
+            f"minigrad.{module.removesuffix('/__init__').replace('/', '.')}"
+            for module in BELOW_MACHINE
+        ]
         if name not in below and name != MACHINE and not name.startswith(f"{MACHINE}."):
             return None
         if os.path.isfile(f"{place}.py"):

@@ -14,6 +14,12 @@ PLAIN = (
 )
 
 
+def is_stub(raised: dict) -> bool:
+    """Return whether a stub's own line raised; Numba raises NotImplementedError, too."""
+    line = raised["frames"][-1][2] if raised["frames"] else "raise"
+    return "NotImplementedError" in raised["kinds"] and line.startswith("raise")
+
+
 def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
     """Return (key, got, attempt) for the worker's description of an exception.
 
@@ -32,7 +38,7 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
         return "syntax", said, attempt
     if "SyntaxError" in kinds:
         return "syntax", said, "Python cannot read this line; the cause is often just before it."
-    if "NotImplementedError" in kinds:
+    if is_stub(raised):
         return "other_stub", said, "This part is still a stub; write it first."
     if "ImportError" in kinds and "minigrad" in text:
         return "imports_minigrad", f"an import that is closed here: {text}", PLAIN

@@ -206,7 +206,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     ),
 )
 
-# Numba's errors that are plain TypeErrors and ImportErrors.
+# Numba's errors that are plain TypeErrors, ImportErrors and NotImplementedErrors.
 ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (
         r"cannot reflect element of reflected container|reflected list\(reflected list",
@@ -222,6 +222,11 @@ ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         r"scipy .* is required for linear algebra",
         _fixed("@ and np.linalg in compiled code need SciPy, which is not installed"),
         "Write the sums as loops: that is what this is about.",
+    ),
+    (
+        r"unsupported keyword arguments when calling Function\(<(?:ufunc|function) '?(\w{1,80})",
+        _fixed("Numba's {} does not take an argument that is given by name"),
+        "Leave it out, and write a loop with an if for what it did.",
     ),
     (
         r"cannot convert native (.{1,200}?) to Python object",

@@ -38,6 +38,8 @@ NUMBA = {
                    "changes no list of values of different types: .append()", "y.append(x)"),
     "reshape of a view": ("return np.ones((4, 4))[::2, ::2].reshape(4)[0] * x",
                           "reshape() of an array that may have any strides", "reshape"),
+    "named argument": ("a = np.ones(3)\n    return np.divide(a, a, out=a, where=a > 0)[0]",
+                       "Numba's divide does not take an argument that is given by name", ""),
     "del": ("y = x\n    del y\n    return x", "does not compile del", "del y"),
     "mixed dict": ("return {'a': x, 'b': 'c'}", "returns what Python cannot take", ""),
 }  # fmt: skip

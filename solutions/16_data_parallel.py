@@ -7,8 +7,8 @@ to size - 1, and `size`, how many workers there are, and has two methods:
     worker.send(to, array)    sends the array, as it is now, to the worker
                               of rank `to`, and goes on at once
     worker.receive(source)    waits for the next array from the worker of
-                              rank `source`, and returns it; raises an
-                              error if it will never come
+                              rank `source`, and returns it, to keep or to
+                              change; raises an error if it will never come
 
 What one worker sends to another arrives in the order of sending. Python and
 NumPy are enough.
@@ -22,7 +22,8 @@ def shard(data, k):
 
     Each part has rows that lie together, the parts are in order, and each
     row is in exactly one of them. If the rows cannot be shared out equally,
-    the first parts have one row more than the others.
+    the first parts have one row more than the others. (np.array_split, and
+    np.split, which calls it, are closed while this is graded.)
 
     Args:
         data: array (n, ...); n may be smaller than k, and 0.
@@ -55,8 +56,11 @@ def ring_all_reduce(worker, x):
            worker has the sum of one chunk, a different one each.
         2. The sums go round. What it receives takes the place of its own.
 
-    So it sends 2 * (size - 1) chunks, each of at most N / size entries,
-    rounded up, where N is how many x has.
+    With which chunk a worker begins, and which entries are in which, is up
+    to you. It sends at most 2 * (size - 1) chunks, each of x's type and of
+    at most N / size entries, rounded up, where N is how many x has. If N is
+    less than size, some chunks are empty; send these too, or leave it, as
+    long as nobody waits for them.
 
     Args:
         worker: this worker.
@@ -65,9 +69,10 @@ def ring_all_reduce(worker, x):
             is.
 
     Returns:
-        A new array of x's shape and type: the sum, the same bits on all
-        workers. If a worker has died, the error that receive raises comes
-        out of this function, on all others.
+        A new array of x's shape and type, also with one worker or without
+        an entry: the sum, the same bits on all workers. If a worker has
+        died, the error that receive raises comes out of this function, on
+        all others.
     """
     ### BEGIN SOLUTION
     k, rank = worker.size, worker.rank
@@ -96,15 +101,16 @@ def dp_step(all_reduce, gradient, w, x, y, learning_rate):
 
     Args:
         all_reduce: function; all_reduce(a) returns the sum of the a of all
-            workers, an array of a's shape, the same bits on all. All
+            workers, a new array of a's shape, the same bits on all. All
             workers call it equally often, with arrays of the same shape.
             It raises an error if a worker has died.
-        gradient: function; gradient(w, x, y) returns an array of w's shape:
-            the gradient of the *mean* loss over these rows. Of no rows
-            there is no mean, and it is nan.
-        w: array of float64, of any shape. Write the new weights *into* it.
-            If all_reduce raises, that error comes out of this function,
-            and w is as it was.
+        gradient: function; gradient(w, x, y) returns a new array of w's
+            shape: the gradient of the *mean* loss over these rows. Of no
+            rows there is no mean, and it is nan. (If it is nan of some
+            rows, so are the new weights, as with one worker.)
+        w: array of float64, of any shape, such as (). Write the new weights
+            *into* it. If all_reduce raises, in whichever call, that error
+            comes out of this function, and w is as it was before the step.
         x, y: this worker's rows, arrays with n rows each; leave them as
             they are. n may be another one on each worker, also 0; some
             worker has a row.
@@ -117,7 +123,7 @@ def dp_step(all_reduce, gradient, w, x, y, learning_rate):
     n = len(x)
     g = n * gradient(w, x, y) if n else np.zeros_like(w)
     total = all_reduce(g)
-    n_rows = all_reduce(np.array([float(n)]))
+    n_rows = all_reduce(np.array(float(n)))
     w -= learning_rate * total / n_rows
     ### END SOLUTION
 

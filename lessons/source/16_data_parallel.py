@@ -343,7 +343,7 @@ def train(worker, rows, weighted):
     x, y = points[rows], heights[rows]
 
     def all_reduce(a):
-        return mine.ring_all_reduce(worker, a)
+        return mine.ring_all_reduce(worker, np.asarray(a, float))
 
     for _ in range(20):
         if weighted:

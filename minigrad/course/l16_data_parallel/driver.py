@@ -121,11 +121,27 @@ def run_workers(function, arguments, kill=()):
     return results, errors, post
 
 
+def is_stuck(error):
+    """Return whether an error is that of a receive in vain, or was raised in its place."""
+    while error is not None and not isinstance(error, StuckError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def first_error(errors):
     """Raise the first error that is not the consequence of another one's, if there is one."""
     for error in errors.values():
-        if not isinstance(error, StuckError):
+        if not is_stuck(error):
             raise error
+
+
+def replaced(errors):
+    """Return by worker what was raised in place of a StuckError."""
+    return {
+        rank: f"{type(error).__name__}: {error}"
+        for rank, error in errors.items()
+        if not isinstance(error, StuckError)
+    }
 
 
 def plain(value):
@@ -137,8 +153,9 @@ def reduce_all(mine, arrays, kill=()):
     """Call ring_all_reduce as several workers; return what can be seen of it.
 
     Returns a dict: for each worker its result, its array afterwards, whether the result is that
-    array's memory, {to: bytes, …}; whom each waits for if nobody goes on; arrays that were sent and
-    not received; by worker the text of a StuckError.
+    array's memory, what it sent, [(to, entries, dtype), …]; whom each waits for if nobody goes on;
+    arrays that were sent and not received; by worker the text of a StuckError, or of what was
+    raised in its place.
     """
     results, errors, post = run_workers(mine.ring_all_reduce, [(x,) for x in arrays], kill)
     first_error(errors)
@@ -146,14 +163,15 @@ def reduce_all(mine, arrays, kill=()):
         "results": [plain(x) for x in results],
         "after": [x.copy() for x in arrays],
         "is_same": [
-            isinstance(y, np.ndarray) and np.shares_memory(x, y)
+            isinstance(y, np.ndarray) and (y is x or np.shares_memory(x, y))
             for x, y in zip(arrays, results, strict=True)
         ],
-        "sent": [[(to, x.nbytes) for to, x in one] for one in post.sent],
+        "sent": [[(to, x.size, x.dtype.str) for to, x in one] for one in post.sent],
         "received": post.received,
         "stuck": post.stuck,
         "left": {f"{a} to {b}": len(box) for (a, b), box in post.boxes.items() if box},
         "errors": {rank: f"{error}" for rank, error in errors.items()},
+        "replaced": replaced(errors),
     }
 
 
@@ -180,10 +198,22 @@ def sum_of_all(worker, counts, x):
 
 
 def slope(w, x, y):
-    """Return the gradient of the mean of (x @ w - y)**2 over rows; nan where there is no row."""
+    """Return the gradient of the mean of (x @ w - y)**2 over rows; nan where there is no row.
+
+    If w has no axes, x has one, and x * w takes the place of x @ w.
+    """
     if not len(x):
         return np.full(w.shape, np.nan)
+    if not np.ndim(w):
+        return np.asarray(2 * np.mean(x * (x * w - y)))
     return 2 * x.T @ (x @ w - y) / len(x)
+
+
+def sum_until(worker, counts, n_before, n_calls, x):
+    """Return the sum of the workers' arrays, or die after so many calls, if n_calls is not None."""
+    if n_calls is not None and len(counts[worker.rank]) - n_before == n_calls:
+        raise Killed
+    return sum_of_all(worker, counts, x)
 
 
 def steps(mine, w, parts, learning_rate, dies=None):
@@ -194,7 +224,8 @@ def steps(mine, w, parts, learning_rate, dies=None):
         w: the weights at first.
         parts: for each worker a list, for each step its (x, y).
         learning_rate: a float.
-        dies: None, or (rank, step): that worker dies when the step begins.
+        dies: None, or (rank, step, n): in that step, that worker dies in its call number n of
+            all_reduce, counted from 0, or at the end of the step if it makes no such call.
     """
     counts = [[] for _ in parts]
     weights = [w.copy() for _ in parts]
@@ -204,11 +235,12 @@ def steps(mine, w, parts, learning_rate, dies=None):
     def work(worker, rows):
         mine_now = weights[worker.rank]
         for k, (x, y) in enumerate(rows):
-            if dies == (worker.rank, k):
-                raise Killed
+            n_calls = dies[2] if dies and dies[:2] == (worker.rank, k) else None
             before = x.copy(), y.copy()
-            all_reduce = partial(sum_of_all, worker, counts)
+            all_reduce = partial(sum_until, worker, counts, len(counts[worker.rank]), n_calls)
             returned.append(plain(mine.dp_step(all_reduce, slope, mine_now, x, y, learning_rate)))
+            if n_calls is not None:
+                raise Killed
             if not all(map(np.array_equal, before, (x, y))):
                 changed.append(worker.rank)
             paths[worker.rank].append(mine_now.copy())
@@ -223,4 +255,5 @@ def steps(mine, w, parts, learning_rate, dies=None):
         "counts": [len(one) for one in counts],
         "stuck": post.stuck,
         "errors": {rank: f"{error}" for rank, error in errors.items()},
+        "replaced": replaced(errors),
     }

@@ -39,6 +39,8 @@ def ring(worker, x, *, kind=""):
     size = x.size // k
     if kind == "tail_own":
         chunks, tail = np.split(flat[: k * size], k), flat[k * size :]
+    elif kind == "rest_last":
+        chunks, tail = np.split(flat, [size * r for r in range(1, k)]), flat[:0]
     else:
         chunks, tail = np.array_split(flat, k), flat[:0]
     old = [chunk.copy() for chunk in chunks]
@@ -52,7 +54,8 @@ def ring(worker, x, *, kind=""):
         return np.concatenate(chunks).reshape(x.shape)
     shift = 0 if kind == "gather_own" else 1
     for step in range(k - 2 if kind == "gather_short" else k - 1):
-        worker.send(after, chunks[(rank - step + shift) % k])
+        chunk = chunks[(rank - step + shift) % k]
+        worker.send(after, chunk.astype(np.float32) if kind == "rounded" else chunk)
         place, came = (rank - step + shift - 1) % k, worker.receive(before)
         chunks[place] = chunks[place] + came if kind == "added_in_gather" else came
     if kind == "left":
@@ -88,8 +91,9 @@ for kind in ("overwritten", "gather_own"):
     ring_all_reduce.mistake("unsummed", UNSUMMED)(partial(ring, kind=kind))
 for kind in ("wrong_chunk", "one_step_short"):
     ring_all_reduce.mistake("too_early", TOO_EARLY)(partial(ring, kind=kind))
-for key, kind in {"dtype": "widened", "shape": "flat"}.items():
+for key, kind in {"dtype": "widened", "shape": "flat", "chunk": "rest_last"}.items():
     ring_all_reduce.mistake(key)(partial(ring, kind=kind))
+ring_all_reduce.mistake("rounded")(partial(ring, kind="rounded"))
 ring_all_reduce.mistake("left")(partial(ring, kind="left"))
 
 
@@ -144,6 +148,11 @@ def _(worker, x):
 @ring_all_reduce.mistake("same_array")
 def _(worker, x):
     return ring(worker, x) if worker.size > 1 else x
+
+
+@ring_all_reduce.mistake("same_array")
+def _(worker, x):
+    return ring(worker, x) if x.size else x
 
 
 @ring_all_reduce.mistake("raised")
@@ -249,6 +258,14 @@ def _(worker, x):
         return x.copy()
 
 
+@ring_all_reduce.mistake("replaced")
+def _(worker, x):
+    try:
+        return ring(worker, x)
+    except RuntimeError as error:
+        raise ConnectionError(f"worker {worker.rank}: a worker has died") from error
+
+
 def known(t: Tester, arrays: Sequence[np.ndarray], rank: int) -> Iterator[Mistake]:
     """Yield what a worker would return with each common mistake."""
     for one in ring_all_reduce.wrong_versions:
@@ -293,6 +310,12 @@ def check(t: Tester, arrays: Sequence[np.ndarray]) -> dict:
         if not np.array_equal(before, after):
             t.fail("changed_input", f"x as it was on worker {rank}: {show(before)}", show(after),
                    "Are the chunks parts of x itself? What does += do to them then?")  # fmt: skip
+    for rank, sent in enumerate(got["sent"]):
+        narrow = [dtype for *_, dtype in sent if not np.can_cast(x.dtype, dtype)]
+        if narrow:
+            t.fail("rounded", f"worker {rank} sends {x.dtype}, as x is", np.dtype(narrow[0]).name,
+                   "Digits are lost on the way, and who added a chunk up still has them. Which "
+                   "step makes another type?")  # fmt: skip
     total = np.sum([one.astype(np.float64) for one in arrays], axis=0).astype(x.dtype)
     close = samples.tolerance(x.dtype) * max(1.0, float(np.abs(arrays).sum(axis=0).max(initial=0)))
     for rank, result in enumerate(got["results"]):
@@ -353,28 +376,34 @@ def same_bits(t: Tester) -> None:
 
 @ring_all_reduce.check(points=2, only_with=("sums",))
 def traffic(t: Tester) -> None:
-    """A worker sends to the next one only, 2 * (size - 1) chunks."""
+    """A worker sends to the next one only, 2 * (size - 1) chunks of N / size entries."""
     for n, k in ((12, 3), (12, 4), (8, 2), (10, 4), (3, 4)):
         arrays = numbers(t, k, n)
         got = check(t, arrays)
-        most = 2 * (k - 1) * -(-n // k) * 8
+        longest = -(-n // k)
+        most = 2 * (k - 1) * longest
         for rank in range(k):
             sent = got["sent"][rank]
-            way = [("sends to", to, (rank + 1) % k) for to, _ in sent]
+            way = [("sends to", to, (rank + 1) % k) for to, *_ in sent]
             way += [("receives from", source, (rank - 1) % k) for source in got["received"][rank]]
             for what, other, one in way:
                 if other != one:
                     t.fail("not_ring", f"worker {rank} of {k} {what} worker {one}",
                            f"worker {other}", "A worker sends to the next one, and receives from "
                            "the one before.")  # fmt: skip
-            told_ = f"{sum(n for _, n in sent)} bytes in {len(sent)} arrays"
-            wanted = f"worker {rank} sends at most {most} bytes, in {2 * (k - 1)} arrays"
-            if sum(n for _, n in sent) > most:
+            sizes = [size for _, size, _ in sent]
+            told_ = f"{sum(sizes)} entries in {len(sent)} arrays"
+            wanted = f"worker {rank} sends at most {most} entries, in {2 * (k - 1)} arrays"
+            if sum(sizes) > most:
                 t.fail("bytes", wanted, told_, "A worker adds up one chunk only. Which entries "
                        "does it need of the others for that, and they of it?")  # fmt: skip
             if len(sent) > 2 * (k - 1):
                 t.fail("messages", wanted, told_,
                        "Each array that is sent costs time, however short it is.")  # fmt: skip
+            if max(sizes, default=0) > longest:
+                t.fail("chunk", f"worker {rank} sends at most {longest} entries at a time",
+                       f"{max(sizes)} entries in one array", "In a step all wait for the longest "
+                       "chunk. How can the entries be shared out more equally?")  # fmt: skip
 
 
 @ring_all_reduce.check(points=1, only_with=("sums",))
@@ -386,6 +415,10 @@ def a_death(t: Tester) -> None:
                 arrays = numbers(t, k, 2 * k)
                 given = f"{told(arrays)}; worker {dead} dies after sending {n} arrays"
                 got = t.drive("reduce_all", arrays, {dead: n}, given=given)
+                for rank, said in got["replaced"].items():
+                    t.fail("replaced", f"the error of receive from worker {rank}", said,
+                           "Another error takes its place. What if you do not catch it?"
+                           )  # fmt: skip
                 for rank in range(k):
                     if rank != dead and rank not in got["errors"]:
                         t.fail("swallowed", f"the error of receive from worker {rank}",

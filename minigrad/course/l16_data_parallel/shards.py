@@ -17,7 +17,7 @@ shard = lesson.exercise(
     difficulty=1,
     minutes=10,
     returns="a list of k arrays",
-    answers=("numpy.array_split",),
+    answers=("numpy.array_split", "numpy.split"),
     hints=(
         "Cut 10 rows into 4 parts by hand. Where does each part begin, and how do the lengths "
         "follow from 10 and 4?",
@@ -58,6 +58,9 @@ def parts_of(data, k, *, kind=""):
         return [data[..., ends[r] : ends[r + 1]] for r in range(k)]
     if kind == "whole":
         return [data] * k
+    if kind == "padded" and len(data):
+        each = np.arange(k * -(-len(data) // k)) % len(data)
+        return [data[rows] for rows in np.reshape(each, (k, -1))]
     if kind == "same_start":
         return [data[:n] for n in lengths(len(data), k)]
     parts, start = [], 0
@@ -83,6 +86,7 @@ WRONG = {
     "two parts differ?",
     "longest_last": "Right but for one thing: which parts are to have the row more?",
     "spread": "The lengths are right, and not in this order: which parts have the row more?",
+    "padded": "Some rows are there twice. Each is to be in exactly one part.",
     "one_too_many": "Count the rows of all parts. For how many parts is there one row more?",
     "every_kth": "Every k-th row: rows of a part are to lie together, as they do in data.",
     "columns": "That cuts along another axis. Along which one do the rows lie?",
@@ -111,6 +115,17 @@ def _(data, k):
 @shard.mistake("type")
 def _(data, k):
     return [part.tolist() for part in parts_of(data, k)]
+
+
+@shard.mistake("length")
+def _(data, k):
+    ends = [-(-len(data) * r // k) for r in range(k + 1)]
+    return [data[ends[r] : ends[r + 1]] for r in range(k)]
+
+
+@shard.mistake("length")
+def _(data, k):
+    return [data[: len(data) // k + 2] for _ in range(k)]
 
 
 @shard.mistake("shape")
@@ -157,9 +172,19 @@ def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
             t.fail("shape", f"part {r} of shape {one.shape}", f"shape {part.shape}",
                    "Only the first axis gets shorter, also in a part without rows.")  # fmt: skip
         if len(part) != len(one):
-            t.fail("length", wanted, said, "How many rows are there for each, and how many over?")
+            t.fail("length", wanted, said, why_lengths(list(map(len, got)), list(map(len, right))))
         t.close(part, one, what=f"part {r}", rtol=0, atol=0, attempt="Which rows are these?")
         t.dtype(part, data.dtype, "A part has the type that data has.")
+
+
+def why_lengths(got: list[int], right: list[int]) -> str:
+    """Return a Try line for parts of wrong lengths."""
+    if sorted(got) == sorted(right):
+        return "The lengths are right, and not in this order: which parts have the row more?"
+    if sum(got) != sum(right):
+        few = "not all there" if sum(got) < sum(right) else "more than data has"
+        return f"Put the parts together again: the rows are {few}."
+    return "How many rows are there for each, and how many over?"
 
 
 def _length(part: object) -> str:

@@ -25,7 +25,7 @@ dp_step = lesson.exercise(
         "What can be added up is a sum over rows: n times the mean. And n itself. all_reduce adds "
         "both, and a worker without rows adds zeros.",
         "g = n * gradient(w, x, y), or np.zeros_like(w) if n is 0. total = all_reduce(g), n_rows = "
-        "all_reduce(np.array([float(n)])). Then w -= learning_rate * total / n_rows.",
+        "all_reduce(np.array(float(n))). Then w -= learning_rate * total / n_rows.",
     ),
 )
 
@@ -36,7 +36,7 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
     if kind == "skipped" and not n:
         return None
     mean = gradient(w, x, y) if n or kind == "empty" else np.zeros_like(w)
-    g = n * mean
+    g = np.nan_to_num(n * mean) if kind == "nan_hidden" else n * mean
     count = max(n, 1) if kind == "counted_empty" else n
     if kind == "local":
         w -= learning_rate * mean
@@ -44,19 +44,23 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
     if kind == "half_written":
         before = w.copy()
         w -= learning_rate * g
-        w[...] = before - learning_rate * all_reduce(g) / all_reduce(np.array([float(n)]))
+        w[...] = before - learning_rate * all_reduce(g) / all_reduce(np.array(float(n)))
         return None
     if kind == "swallowed":
         try:
-            total, n_rows = all_reduce(g), all_reduce(np.array([float(n)]))
+            total, n_rows = all_reduce(g), all_reduce(np.array(float(n)))
         except RuntimeError:
             total, n_rows = g, max(n, 1)
         w -= learning_rate * total / n_rows
         return None
-    k = all_reduce(np.array([1.0]))
-    n_rows = all_reduce(np.array([float(count)]))
-    if kind in ("mean_of_means", "sum_of_means"):
-        total, n_rows = all_reduce(mean), k if kind == "mean_of_means" else 1.0
+    k = all_reduce(np.array(1.0))
+    n_rows = all_reduce(np.array(float(count)))
+    if kind == "over_those_with_rows":
+        k = all_reduce(np.array(float(n > 0)))
+    if kind in ("mean_of_means", "over_those_with_rows"):
+        total, n_rows = all_reduce(mean), k
+    elif kind == "sum_of_means":
+        total, n_rows = all_reduce(mean), 1.0
     else:
         total = all_reduce(g)
     if kind == "weights_averaged":
@@ -72,6 +76,8 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
         return None
     if kind == "not_divided":
         n_rows = 1.0
+    elif kind == "over_workers":
+        n_rows = k
     elif kind == "own_count":
         n_rows = max(n, 1)
     elif kind == "divided_twice":
@@ -100,6 +106,7 @@ WRONG = {
     "uphill": "It goes uphill: which way does the gradient point?",
     "no_rate": "Where is learning_rate?",
     "not_divided": "That is the sum over all rows. The loss is their mean.",
+    "over_workers": "Divided by the number of workers. Of how many rows is the sum?",
     "own_count": "Divided by the rows of this worker. Of how many rows is the sum?",
     "divided_twice": "Divided by the rows of all, and once more by the number of workers.",
     "rate_times_size": "With k workers the step is k times as long. Who asked for that?",
@@ -115,8 +122,10 @@ MEANS = (  # for SGD, the mean of the weights after one's own step is the same
 )
 for kind in ("mean_of_means", "weights_averaged"):
     dp_step.mistake("mean_of_means", MEANS)(partial(step, kind=kind))
+dp_step.mistake("means_of_some", MEANS)(partial(step, kind="over_those_with_rows"))
 for key in (
     *("skipped", "empty", "returned", "not_in_place", "own_first", "half_written", "swallowed"),
+    "nan_hidden",
 ):
     dp_step.mistake(key)(partial(step, kind=key))
 
@@ -125,6 +134,30 @@ for key in (
 def _(all_reduce, gradient, w, x, y, learning_rate):
     x *= learning_rate
     step(all_reduce, gradient, w, x, y, 1.0)
+
+
+@dp_step.mistake("half_written")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    n = len(x)
+    g = n * gradient(w, x, y) if n else np.zeros_like(w)
+    n_rows = all_reduce(np.array([float(n)]))
+    for place in np.ndindex(w.shape):  # the sum of each entry, and then its step
+        w[place] -= learning_rate * all_reduce(g[place]) / n_rows[0]
+
+
+@dp_step.mistake("replaced")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    try:
+        step(all_reduce, gradient, w, x, y, learning_rate)
+    except RuntimeError:
+        raise ConnectionError("a worker has died") from None
+
+
+@dp_step.mistake("raised")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    n_rows = all_reduce(np.array([float(len(x))]))
+    g = len(x) * gradient(w, x, y) if len(x) else np.zeros_like(w)
+    w[:] = w - learning_rate * all_reduce(g) / n_rows
 
 
 @dp_step.mistake("raised")
@@ -229,18 +262,30 @@ def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
 
 
 def draw(
-    t: Tester, lengths: Sequence[int], *, steps: int = 1, wide: int = 0
+    t: Tester, lengths: Sequence[int], *, steps: int = 1, shape: tuple[int, ...] = (2,)
 ) -> tuple[np.ndarray, Parts]:
-    """Return weights and each worker's rows, as many as `lengths` says."""
-    w = samples.numbers(t.random, (2, wide) if wide else (2,))
+    """Return weights of a shape and each worker's rows, as many as `lengths` says."""
+    w = np.asarray(samples.numbers(t.random, shape))
     parts: Parts = []
     for n in lengths:
         rows = []
         for _ in range(steps):
-            x = samples.numbers(t.random, (n, 2))
-            rows.append((x, samples.numbers(t.random, (n, wide) if wide else (n,))))
+            x = samples.numbers(t.random, (n, *shape[:1]))
+            rows.append((x, samples.numbers(t.random, (n, *shape[1:]))))
         parts.append(rows)
     return w, parts
+
+
+def check_nan(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> None:
+    """Check that a worker with rows whose gradient is nan makes the new weights nan."""
+    parts[0][0][1][0] = np.nan
+    given = f"{told(w, parts, rate)}; the first y of worker 0 is nan"
+    got = t.drive("steps", w, parts, rate, given=given)
+    for rank, weights in enumerate(got["weights"]):
+        if not np.isnan(weights).all():
+            t.fail("nan_hidden", f"w on worker {rank} is nan, as with one worker",
+                   f"w = {show(weights)}", "A worker with rows has a gradient that is nan. Who "
+                   "hides that? Only of no rows does it mean nothing.")  # fmt: skip
 
 
 @dp_step.check(points=2)
@@ -248,7 +293,9 @@ def unequal_parts(t: Tester) -> None:
     """The step is that of one worker with all rows, however they are shared out."""
     for lengths in ((1, 2), (2, 5), (5, 1, 2), (3, 0), (0, 2, 5), (0, 0, 1)):
         check(t, *draw(t, lengths), 0.1)
-        check(t, *draw(t, lengths, wide=3), 0.05)
+        check(t, *draw(t, lengths, shape=(2, 3)), 0.05)
+        check(t, *draw(t, lengths, shape=()), 0.05)
+    check_nan(t, *draw(t, (2, 0, 3)), 0.1)
 
 
 @dp_step.check(points=1)
@@ -257,7 +304,7 @@ def equal_parts(t: Tester) -> None:
     for lengths in ((2, 2, 2), (3, 3), (1, 1, 1, 1), (4,)):
         for rate in (0.1, 0.03):
             check(t, *draw(t, lengths), rate)
-    check(t, *draw(t, (2, 2), wide=3), 0.1)
+    check(t, *draw(t, (2, 2), shape=(2, 3)), 0.1)
 
 
 @dp_step.check(points=1, only_with=("unequal_parts",))
@@ -282,10 +329,14 @@ def a_death(t: Tester) -> None:
     for lengths in ((2, 3), (2, 1, 3)):
         w, parts = draw(t, lengths, steps=3)
         for dead in range(len(lengths)):
-            for when in (0, 2):
-                given = f"{told(w, parts, 0.1)}; worker {dead} dies before step {when + 1}"
-                got = t.drive("steps", w, parts, 0.1, (dead, when), given=given)
-                before = alone(w, parts, 0.1)[when - 1] if when else w
+            for when, n in ((0, 0), (0, 1), (1, 1), (1, 2)):
+                given = f"{told(w, parts, 0.1)}; worker {dead} dies in step {when + 1}, "
+                given += f"after {n} call{'s' * (n != 1)} of all_reduce"
+                got = t.drive("steps", w, parts, 0.1, (dead, when, n), given=given)
+                for rank, said in got["replaced"].items():
+                    t.fail("replaced", f"the error of all_reduce from worker {rank}", said,
+                           "Another error takes its place. What if you do not catch it?"
+                           )  # fmt: skip
                 for rank in range(len(lengths)):
                     if rank == dead:
                         continue
@@ -293,7 +344,9 @@ def a_death(t: Tester) -> None:
                         t.fail("swallowed", f"the error of all_reduce from worker {rank}",
                                "no error, and another step", "It goes on alone. Who takes the "
                                "error out of its way?")  # fmt: skip
+                    n_done = len(got["paths"][rank])
+                    before = alone(w, parts, 0.1)[n_done - 1] if n_done else w
                     t.close(got["weights"][rank], before, what=f"w on worker {rank} after it",
                             rtol=1e-10, atol=1e-12, key="half_written",
-                            attempt="all_reduce raised, and w has changed. Which line comes "
-                            "first?")  # fmt: skip
+                            attempt="all_reduce raised, and w has changed. What is written "
+                            "before the last call has come back?")  # fmt: skip

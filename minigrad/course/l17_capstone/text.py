@@ -10,6 +10,7 @@ from minigrad.course.capstone_tasks import LENGTH, bits_per_token
 from minigrad.course.l17_capstone import lesson
 from minigrad.course.l17_capstone.common import LIMITS, keeps_nothing, recorded, same_numbers
 from minigrad.course.trigram import trigram_bits
+from minigrad.grader.compare import disagreements
 from minigrad.grader.message import a_kind, show
 from minigrad.grader.tester import Tester
 
@@ -171,7 +172,7 @@ def cached(t: Tester) -> None:
         ],
         axis=1,
     )
-    wrong = np.asarray(~np.isclose(got, whole, rtol=1e-3, atol=1e-4).all(axis=-1))
+    wrong = disagreements(got, whole, rtol=1e-3, atol=1e-4).any(axis=-1)
     if not wrong.any():
         return
     row, place = (int(i) for i in np.argwhere(wrong)[0])

@@ -30,8 +30,9 @@ def read_digits(images, labels, seed, record):
         images: (n, 8, 8) float32, from 0 (paper) to 1 (ink). They are left
             as they were, and so are the labels.
         labels: (n,) ints from 0 to 9.
-        seed: int. All that you draw (weights, order of batches) depends on
-            it: the same seed gives the same losses to the last bit.
+        seed: int. What you draw (weights, order of batches) depends on it
+            alone: the same seed gives the same losses to the last bit, and
+            another seed gives others.
         record: call record(loss) with a float after each step, for 25 steps
             or more. The graph of a step is gone before the next one begins.
 

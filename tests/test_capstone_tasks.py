@@ -1,5 +1,6 @@
 """The tasks of the capstones: what is trained with, what a score is, what is counted."""
 
+import contextlib
 import importlib.util
 import re
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from minigrad.course import capstone_tasks as tasks
+from minigrad.course.l17_capstone.common import keeps_nothing, recorded
 from minigrad.course.trigram import trigram_bits
 from minigrad.grader.folder import CourseError
 
@@ -77,8 +79,22 @@ def test_run_of_digits_holds_out_a_fifth_and_hands_over_no_label_of_it():
     score = tasks.run_digits(function, 2, print)
     assert (seen["n"], seen["seed"]) == (1438, 2)
     assert score == pytest.approx(0.1, abs=0.01)
-    with pytest.raises(CourseError, match="wanted 359 labels, got shape"):
+    with pytest.raises(
+        CourseError, match=r"wanted 359 labels from read, got shape.*check 17\.read"
+    ):
         tasks.run_digits(lambda *_: lambda new: np.zeros((len(new), 10)), 2, print)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (tasks.run_digits, r"wanted read, a function of images, got None.*check 17\.read_digits"),
+        (tasks.run_text, r"wanted the model, a mg\.nn\.Module, got None.*check 17\.write_text"),
+    ],
+)
+def test_function_that_returns_nothing_is_told_what_is_wanted(run, said):
+    with pytest.raises(CourseError, match=said):
+        run(lambda *_: None, 0, print)
 
 
 def test_run_of_the_pole_counts_games_by_itself():
@@ -131,3 +147,37 @@ def test_every_task_has_an_exercise_of_its_name():
         one.exercise_id for one in tasks.CAPSTONES.values()
     ]
     assert all(exercise.is_open for exercise in exercises.values())
+
+
+class Refused(Exception):
+    """What a tester raises in these tests."""
+
+
+class Tester:
+    """Stands for the grader's: fails with the key alone."""
+
+    def fail(self, key, *words):
+        raise Refused(key)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_leak"),
+    [
+        ([2, 10, 10], False),  # learning began between the first two looks
+        ([2, 2, 10], False),
+        ([2, 10, 18], True),
+        ([2, 10], False),  # it stopped before the last look
+        ([10, 10, 10], False),
+    ],
+)
+def test_nodes_that_grow_once_when_learning_begins_are_no_leak(nodes, is_leak):
+    expected = pytest.raises(Refused, match="grows") if is_leak else contextlib.nullcontext()
+    with expected:
+        keeps_nothing(Tester(), {"nodes": nodes}, (133, 266, 399))
+
+
+def test_training_without_a_network_is_refused():
+    told = {"losses": [1.0] * 30, "kinds": ["float"], "steps": 30, "has_weights": False}
+    with pytest.raises(Refused, match="no_network"):
+        recorded(Tester(), told, 25)
+    recorded(Tester(), told | {"has_weights": True}, 25)

@@ -119,7 +119,7 @@ with engine("mine") as parts:
     my_losses = []
     my_read = mine.read_digits(images, labels, 0, my_losses.append)
     my_found = my_read(new)
-print("your parts that ran:", ", ".join(parts) or "none yet (they pass in their lessons)")
+print("your parts in this engine:", ", ".join(parts) or "none yet (they pass in their lessons)")
 print(f"read correctly: {np.mean(my_found == right):.1%}")
 figure, axis = plt.subplots(figsize=(8, 3.6))
 axis.plot(curves["seed 0"], linewidth=4, alpha=0.4, label="minigrad's engine")

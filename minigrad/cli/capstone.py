@@ -34,7 +34,10 @@ def run(options: argparse.Namespace) -> int:
             done.append(one)
             print(_line(capstone, one, was_kept, style))
     except KeyboardInterrupt:
-        print("\nCut off. Finished seeds are kept; the same command goes on with the next.")
+        print(
+            f"\nCut off in seed {len(done)}. Finished seeds are kept; the same command goes "
+            "on with this one."
+        )
         return 130
     except CourseError as error:
         if done:
@@ -42,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         raise error
     print(f"{capstone.exercise_id} on {whose}: {runs.verdict(capstone, done)}")
     if done and done[-1].parts:
-        print(f"your parts that ran: {', '.join(done[-1].parts)}")
+        print(f"your parts in this engine: {', '.join(done[-1].parts)}")
     return 0 if runs.is_passed(capstone, done) else 1
 
 

@@ -48,8 +48,9 @@ def show(folder: CourseFolder, stems: list[str], style: Style) -> int:
         return 0
     ids = [one for one in passed_parts() if one in wanted]
     if not ids:
+        said = f"None of these {len(wanted)} parts is yours yet: {', '.join(wanted)}."
+        print("\n".join(wrap(said, WIDEST, subsequent_indent="  ")))
         print(
-            f"None of these {len(wanted)} parts is yours yet: {', '.join(wanted)}.\n"
             f"When one has passed (`minigrad check {wanted[0]}`), this command trains digits with "
             "it in the engine."
         )

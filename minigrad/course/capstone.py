@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.course.capstone_tasks import CAPSTONES, N_SEEDS, Capstone
-from minigrad.course.notebook import load, needs
+from minigrad.course.notebook import module_of, untouched
 from minigrad.course.parts import engine
 from minigrad.grader import progress
 from minigrad.grader.atomic import write_atomically
@@ -27,6 +27,7 @@ from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, fi
 from minigrad.grader.opening import NotAFileError, read_file
 from minigrad.grader.run import Submission
 from minigrad.grader.worker import describe
+from minigrad.parsing import tree_of
 
 VERSION = 1
 ENGINES = ("reference", "mine")
@@ -68,13 +69,20 @@ def find_capstone(name: str) -> Capstone:
     return capstone
 
 
-def fingerprint_of(folder: CourseFolder, capstone: Capstone, parts: Iterable[str]) -> str:
+def submitted(folder: CourseFolder, exercise_id: str) -> Submission:
+    """Return the file of an exercise as it is now."""
+    return Submission.read(folder.exercise_file(find_stem(exercise_id[:2])))
+
+
+def fingerprint_of(
+    folder: CourseFolder, own: Submission, capstone: Capstone, parts: Iterable[str]
+) -> str:
     """Return a hash of the code on which a run depends: the exercise's and that of the parts."""
     codes = []
     for exercise_id in (capstone.exercise_id, *parts):
         _, [exercise] = find_exercises(exercise_id)
-        path = folder.exercise_file(find_stem(exercise_id[:2]))
-        codes.append(f"{exercise_id} {Submission.read(path).fingerprint(exercise)}")
+        file = own if exercise_id == capstone.exercise_id else submitted(folder, exercise_id)
+        codes.append(f"{exercise_id} {file.fingerprint(exercise)}")
     return file_hash("\n".join(codes))
 
 
@@ -98,7 +106,8 @@ def kept(folder: CourseFolder, name: str, which: str, parts: Iterable[str] = ())
         ran = tuple(parts) or tuple(run.parts)
         if ran not in wanted:
             with contextlib.suppress(CourseError):
-                wanted[ran] = fingerprint_of(folder, capstone, ran)
+                own = submitted(folder, capstone.exercise_id)
+                wanted[ran] = fingerprint_of(folder, own, capstone, ran)
         if run.fingerprint == wanted.get(ran):
             found.append(run)
     return found
@@ -152,29 +161,54 @@ def run_seeds(
         CourseError: the function is not written yet, or raises; the text is the whole story.
     """
     capstone = find_capstone(name)
-    needs(capstone.exercise_id)
+    own = submitted(folder, capstone.exercise_id)  # all seeds run this copy, whatever is saved
+    function_of(own, capstone)
     capstone.prepare()
     with engine(which) as parts:
         if which == "mine" and not parts:
             raise CourseError(
-                "none of your parts has passed yet, so your own engine is the reference: "
-                "`minigrad status` shows the wall of parts"
+                "no part of yours has passed as its file is now, so your own engine is the "
+                "reference: `minigrad status` shows the wall of parts"
             )
-        wanted = fingerprint_of(folder, capstone, parts)
+        wanted = fingerprint_of(folder, own, capstone, parts)
         have = {run.seed: run for run in kept(folder, name, which, parts)}
         for seed in seeds:
             if seed in have:
                 yield have[seed], True
                 continue
             with steps(seed) as report:
-                run = _train(folder, capstone, which, parts, seed, wanted, report)
+                run = _train(own, capstone, which, parts, seed, wanted, report)
             _keep(file_of(folder, capstone, which, seed), run)
             yield run, False
     _light(folder, capstone)
 
 
+def function_of(own: Submission, capstone: Capstone) -> Callable[..., Any]:
+    """Return the learner's function, of a module of its own.
+
+    Raises:
+        CourseError: it is not there or not written, or the file does not load; with the place.
+    """
+    check = f"minigrad check {capstone.exercise_id}"
+    try:
+        if capstone.name in untouched(tree_of(own.source, str(own.path))):
+            raise CourseError(
+                f"{capstone.name} in {own.shown} is not written yet; once it is, `{check}` first"
+            )
+        function = getattr(module_of(own.source, own.path), capstone.name, None)
+    except CourseError:
+        raise
+    except Exception as error:
+        raise CourseError(f"the file does not load: {_told(error, own.path)}") from error
+    if not callable(function):
+        raise CourseError(
+            f"{own.shown} has no function {capstone.name}, at the left margin and of that name"
+        )
+    return function
+
+
 def _train(
-    folder: CourseFolder,
+    own: Submission,
     capstone: Capstone,
     which: str,
     parts: list[str],
@@ -192,8 +226,7 @@ def _train(
             raise DivergedError
         report(value)
 
-    path = folder.exercise_file(find_stem("17"))
-    function = getattr(load("17"), capstone.name)
+    function = function_of(own, capstone)
     started, score = time.perf_counter(), None
     try:
         score = float(capstone.run(function, seed, record))
@@ -202,7 +235,7 @@ def _train(
     except CourseError:
         raise
     except Exception as error:
-        raise CourseError(f"seed {seed}: {_told(error, path)}") from error
+        raise CourseError(f"seed {seed}: {_told(error, own.path)}") from error
     return Run(
         exercise=capstone.exercise_id,
         engine=which,
@@ -231,7 +264,7 @@ def _told(error: Exception, path: Path) -> str:
     place = f"exercises/{path.name}"
     if said["frames"]:
         line, function, text = said["frames"][-1]
-        place += f":{line}, in {function}: {text}"
+        place += f":{line}{', in ' * bool(function)}{function}: {text}"
     return f"{said['type']}: {said['text']} ({place})"
 
 

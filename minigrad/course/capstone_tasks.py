@@ -12,6 +12,7 @@ import numpy as np
 
 from minigrad.course.trigram import trigram_bits
 from minigrad.grader.folder import CourseError
+from minigrad.grader.message import a_kind
 
 N_SEEDS = 5  # runs have the seeds 0 to 4
 Record = Callable[..., None]  # record(number), or record(number, x) for the x of its curve
@@ -59,12 +60,20 @@ def digits(seed: int) -> tuple[tuple, tuple]:
     return mg.data.stratified_split(*mg.data.load_digits(), seed=seed)
 
 
+def unfit(name: str, wanted: str, got: str) -> CourseError:
+    """Return the error of a function that returned something else than its docstring says."""
+    return CourseError(f"{name}: wanted {wanted}, got {got}: `minigrad check 17.{name}` says more")
+
+
 def run_digits(function: Callable, seed: int, record: Record) -> float:
     """Return the share of the images held out that are read correctly."""
     (images, labels), (new, right) = digits(seed)
-    found: Any = function(images, labels, seed, record)(new)
+    read: Any = function(images, labels, seed, record)
+    if not callable(read):
+        raise unfit("read_digits", "read, a function of images", a_kind(type(read).__name__))
+    found = read(new)
     if np.shape(found) != right.shape:
-        raise CourseError(f"read_digits: wanted {len(right)} labels, got shape {np.shape(found)}")
+        raise unfit("read_digits", f"{len(right)} labels from read", f"shape {np.shape(found)}")
     return float(np.mean(np.asarray(found) == right))
 
 
@@ -125,8 +134,13 @@ def held_out_bits(model: Callable) -> float:
 
 def run_text(function: Callable, seed: int, record: Record) -> float:
     """Return the bits a character that a trained model needs for the text held out."""
+    import minigrad as mg
+
     alphabet, tokens, _ = text()
-    return held_out_bits(function(tokens.copy(), len(alphabet), TEXT_STEPS, seed, record))
+    model = function(tokens.copy(), len(alphabet), TEXT_STEPS, seed, record)
+    if not isinstance(model, mg.nn.Module):
+        raise unfit("write_text", "the model, a mg.nn.Module", a_kind(type(model).__name__))
+    return held_out_bits(model)
 
 
 POLE_STEPS, LAST, GOOD, MOST_SEEDS = 40_000, 20, 195.0, 3

@@ -120,12 +120,16 @@ def load(lesson: str) -> types.ModuleType:
     Raises:
         CourseError: Python cannot read the file.
     """
-    stem = find_stem(lesson)
-    path = find_folder().exercise_file(stem)
-    name = f"exercises.{stem}"
+    path = find_folder().exercise_file(find_stem(lesson))
+    return module_of(_text_of(path), path)
+
+
+def module_of(source: str, path: Path) -> types.ModuleType:
+    """Return a new module of this text of an exercise file; raise what the text raises."""
+    name = f"exercises.{path.stem}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
-    code = compile(_text_of(path), str(path), "exec", dont_inherit=True)
+    code = compile(source, str(path), "exec", dont_inherit=True)
     sys.modules[name] = module
     try:
         exec(code, module.__dict__)

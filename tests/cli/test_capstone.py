@@ -96,7 +96,7 @@ def test_run_that_is_cut_off_goes_on_with_the_next_seed(course, capsys):
           "        raise KeyboardInterrupt\n")  # fmt: skip
     assert main(["capstone", NAME]) == 130
     assert ran(course) == [0, 1, 2]
-    assert "Finished seeds are kept" in capsys.readouterr().out
+    assert "Cut off in seed 2. Finished seeds are kept" in capsys.readouterr().out
     assert "2 of 5 seeds" in capstone.standing(find_folder(), NAME, "reference")
     (course / "again").touch()
     assert main(["capstone", NAME]) == 0
@@ -148,17 +148,46 @@ def test_error_of_the_learners_is_told_in_a_line_with_its_place(course, capsys):
     assert file_of(course, 0).exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def read_digits(:\n", "does not load: SyntaxError: invalid syntax (exercises/17_caps"),
+        ("import no_such\n", "No module named 'no_such' (exercises/17_capstone.py:1, in <module>"),
+        ("def read(images):\n    pass\n", "exercises/17_capstone.py has no function read_digits"),
+        ("read_digits = 3\n", "exercises/17_capstone.py has no function read_digits"),
+    ],
+)
+def test_file_that_gives_no_function_is_told_in_a_line(course, capsys, text, said):
+    (course / "exercises" / "17_capstone.py").write_text(text)
+    assert main(["capstone", NAME]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_all_seeds_run_the_code_that_was_there_at_first_whatever_is_saved(course, capsys):
+    path = course / "exercises" / "17_capstone.py"
+    saved = "    from pathlib import Path\n    Path({!r}).write_text({!r})\n"
+    write(course, "0.98", saved.format(str(path), FUNCTION.replace("SCORE", "0.5")))
+    first = path.read_text()
+    assert main(["capstone", NAME]) == 0
+    assert "98.0%, 98.0%, 98.0%, 98.0%, 98.0%: passed" in capsys.readouterr().out
+    assert capstone.standing(find_folder(), NAME, "reference") == "not run yet"  # of what is there
+    path.write_text(first)
+    assert "passed" in capstone.standing(find_folder(), NAME, "reference")
+
+
 def test_stub_an_unknown_name_and_an_engine_without_parts_are_told_in_a_line(course, capsys):
     assert main(["capstone", "chess"]) == 2
     assert "there is no capstone 'chess'. There are read_digits" in capsys.readouterr().err
     assert main(["capstone", NAME, "--mine"]) == 2
-    assert "none of your parts has passed yet" in capsys.readouterr().err
+    assert "no part of yours has passed as its file is now" in capsys.readouterr().err
     path = course / "exercises" / "17_capstone.py"
     path.write_text(
         "def read_digits(images, labels, seed, record):\n    raise NotImplementedError\n"
     )
     assert main(["capstone", NAME]) == 2
-    assert "needs 17.read_digits, not solved yet" in capsys.readouterr().err
+    assert "read_digits in exercises/17_capstone.py is not written yet" in capsys.readouterr().err
     assert main(["capstone"]) == 0
     assert "not run yet" in capsys.readouterr().out
 

@@ -1,5 +1,6 @@
 """Runs the trainings of lesson 17 in the learner's process; holds no expected values."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,25 @@ MOST_LOSSES = 2000
 LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all kernels compiled
 
 
+def has_weights():
+    """Return whether a Variable is alive that gradients arrive at: whatever learns has some."""
+    everything = gc.get_objects()
+    found = (one for one in everything if issubclass(type(one), mg.Variable))
+    return any(one.requires_grad for one in found)
+
+
 class Log:
-    """What a training records; counts the nodes that are alive at two of its steps."""
+    """What a training records; looks at two of its steps what is alive."""
 
     def __init__(self):
-        self.losses, self.kinds, self.nodes = [], set(), []
+        self.losses, self.kinds, self.nodes, self.has_weights = [], set(), [], False
 
     def __call__(self, loss):
         self.kinds.add(type(loss).__name__)
         number = isinstance(loss, float | int | np.floating | np.integer)
         self.losses.append(float(loss) if number else float("nan"))
+        if len(self.losses) == LOOKS[0]:
+            self.has_weights = has_weights()
         if len(self.losses) in LOOKS:
             self.nodes.append(mg.memory.stats()["live_nodes"])
 
@@ -28,7 +38,13 @@ class Log:
         """Return it as plain data."""
         kinds = sorted(self.kinds)[:8]
         losses = np.array(self.losses[:MOST_LOSSES])
-        return {"losses": losses, "steps": len(self.losses), "kinds": kinds, "nodes": self.nodes}
+        return {
+            "losses": losses,
+            "steps": len(self.losses),
+            "kinds": kinds,
+            "nodes": self.nodes,
+            "has_weights": self.has_weights,
+        }
 
 
 def disturb_random(seed):
@@ -116,7 +132,7 @@ class Game:
 
     An observation is (lean, speed), a float32 array; action 0 or 1 pushes left or right. The stick
     has fallen once it leans by more than 1; a game is cut off after MOST steps. Counts what was
-    done with it, and the live nodes at two of the steps.
+    done with it, and the live nodes at three of the steps: they grow once when learning begins.
     """
 
     MOST = 60
@@ -160,11 +176,12 @@ class Game:
 def balance_pole(mine, steps, seed, games, plays, disturb):
     """Learn a small game; report what was done with it, and how games go that are then played."""
     disturb_random(disturb)
-    log, game = Log(), Game(games, (steps // 3, steps - 1))
+    log, game = Log(), Game(games, (steps // 3, 2 * steps // 3, steps - 1))
     act = mine.balance_pole(game, steps, seed, log)
     told = {
         **log.told(),
         "nodes": game.nodes,
+        "looks": list(game.looks),
         "used": game.steps,
         "returns": game.returns[-20:],
         "games": len(game.returns),

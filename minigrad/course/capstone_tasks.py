@@ -71,7 +71,7 @@ def run_digits(function: Callable, seed: int, record: Record) -> float:
     read: Any = function(images, labels, seed, record)
     if not callable(read):
         raise unfit("read_digits", "read, a function of images", a_kind(type(read).__name__))
-    found = read(new)
+    found: Any = read(new)
     if np.shape(found) != right.shape:
         raise unfit("read_digits", f"{len(right)} labels from read", f"shape {np.shape(found)}")
     return float(np.mean(np.asarray(found) == right))

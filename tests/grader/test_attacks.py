@@ -562,13 +562,17 @@ def test_server_is_not_harmed_by_a_worker_that_kills_its_group(server, short_lim
 
 def test_compiling_is_not_counted_as_running(server, monkeypatch):
     exercise = load_lesson("00_start").exercises[PLAIN.name]
-    monkeypatch.setattr(exercise, "limits", Limits(call_seconds=0.15))
-    source = "from numba import njit\n\n\n@njit\ndef divide(a, b):\n    return a / b\n\n\n" + body(
-        "return divide(f(x + eps) - f(x - eps), 2 * eps)"
-    )(PLAIN)
+    monkeypatch.setattr(exercise, "limits", Limits(call_seconds=0.5))
+    lines = "t = a\n" + "".join(
+        f"    t = max(t, a + {k}.0)\n" for k in range(120)
+    )  # long to compile
+    source = (
+        f"from numba import njit\n\n\n@njit\ndef divide(a, b):\n    {lines}    return a / b\n\n\n"
+    )
+    source += body("return divide(f(x + eps) - f(x - eps), 2 * eps)")(PLAIN)
     result = grade_source(server, "00_start", PLAIN.name, source, seed=1)
+    assert result.compile_seconds > 0.5
     assert result.checks[0].status == "passed"
-    assert result.compile_seconds > 0
 
 
 def test_folders_of_a_killed_grader_are_removed_later(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from minigrad import course as course_package
 from minigrad.cli import portfolio
 from minigrad.cli.main import main
 from minigrad.course.charts import Curve, chart
@@ -299,8 +298,7 @@ def test_capstones_are_those_whose_runs_count(learner, monkeypatch):
         kept=lambda folder, name, which: [SimpleNamespace(curve=[[1, 2.0], [2, 1.0]])],
         standing=lambda folder, name, which: f"{name} on {which}",
     )
-    monkeypatch.setitem(sys.modules, "minigrad.course.capstone", fake)
-    monkeypatch.setattr(course_package, "capstone", fake, raising=False)
+    monkeypatch.setattr(portfolio, "capstone", fake)
     [shown] = portfolio.capstones(find_folder())
     assert shown.title == "digits"
     assert shown.said == {"reference": "read_digits on reference", "mine": "read_digits on mine"}

@@ -172,7 +172,7 @@ def cached(t: Tester) -> None:
         ],
         axis=1,
     )
-    wrong = disagreements(got, whole, rtol=1e-3, atol=1e-4).any(axis=-1)
+    wrong = np.asarray(disagreements(got, whole, rtol=1e-3, atol=1e-4).any(axis=-1))
     if not wrong.any():
         return
     row, place = (int(i) for i in np.argwhere(wrong)[0])

@@ -42,8 +42,9 @@ def test_docstrings_of_operations_say_shapes():
 
 @pytest.mark.parametrize("prose", ["compiler/compile_page.md", "simt/page.md"])
 def test_prose_with_holes_has_short_lines(prose):
-    path = pages.DOCS.parent / "tests" / prose
-    assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 101
+    text = (pages.DOCS.parent / "tests" / prose).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("|")]  # a row cannot break
+    assert max(map(len, lines)) <= 101
 
 
 def test_command_writes_what_is_stale_and_nothing_else(tmp_path, monkeypatch, capsys):

@@ -131,8 +131,8 @@ def gradients(
     mode = enable_grad if create_graph else no_grad
     outer, mine = state.backward_pass, BackwardPass(is_committed, seams.in_backward)
     running = state.running
-    state.backward_pass = mine
     nodes = iter(order) if on_final is None else Finals(order, start, on_final)
+    state.backward_pass = mine  # no call may stand between this and `try`: Ctrl-C comes at calls
     try:
         with mode():
             return flow(order, nodes, start, retain_graph or create_graph, create_graph, only, live)

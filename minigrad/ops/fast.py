@@ -93,6 +93,12 @@ if path == {span}:
     note(node)
 return y
 """
+SHOWN = """\
+try:
+    y.shows = out.base.views
+except AttributeError:
+    out.shown_by(y)
+"""
 WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 
@@ -114,7 +120,7 @@ def ending(kinds, is_recorded, depth, is_view=False, **known):
     kinds: "x" for each Variable, "n" for each number. depth: the depth of the caller's frame.
     known: the texts of `records` and `attributes`, and of `wanted` if it differs from the record's.
     """
-    shown = "out.shown_by(y)\n" if is_view else ""
+    shown = SHOWN if is_view else ""
     kind = f"Variable if path != {INFERENCE} else InferenceVariable"
     lines = f"y = new({kind})\ny.array = out\n{shown}"
     if not is_recorded:

@@ -1,6 +1,8 @@
 """In-place writes: x += y, x.copy_(y), x[i] = y. Each makes a new node over the same Storage."""
 
-from minigrad.array.array import Array, View
+import gc
+
+from minigrad.array.array import Array, View, views_shown
 from minigrad.array.layout import broadcast_shapes
 from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, InPlaceError, ShapeError
@@ -138,13 +140,16 @@ def check_recorded(op, x, name, operands=()):
             "out of place",
         )
     storage = x.array.storage
-    read = [o.array for o in operands]
-    for shown in tuple(getattr(storage, "views", ())):
-        view = getattr(shown(), "array", None)  # None if its Variable has died
+    others, read = views_shown(storage), {id(o.array) for o in operands}
+    views = getattr(storage, "views", None)  # from here on it has one reference more
+    others -= len({id(o) for o in operands if o.shows is views})
+    # others are rare: an error follows, unless they show an operand's Array, or no longer this one
+    for other in gc.get_referrers(views) if views and others else ():
+        view = other.array if isinstance(other, Variable) else None
         if (
             type(view) is View
             and view.storage is storage  # the Variable may have another Array by now
-            and not any(view is a for a in read)
+            and id(view) not in read
         ):
             raise InPlaceError(
                 f"{name}: a view of this Variable is alive and would not know",

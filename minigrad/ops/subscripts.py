@@ -158,6 +158,9 @@ def _outlined(shape, items):
 
 def spec_of(x, index):
     """Returns the spec of the Place of x[index] for ints, slices, None and ...; else None."""
+    if type(index) is int:
+        key = x.array.shape, index
+        return (_found.get(key) or _known(key, x, (index,)))[0].spec
     key = [x.array.shape]
     for item in index if type(index) is tuple else (index,):
         if type(item) is slice:

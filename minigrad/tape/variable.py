@@ -47,6 +47,7 @@ class Variable(Flows):
         "name",
         "node",
         "post_hooks",
+        "shows",
     )
     __hash__ = object.__hash__
 
@@ -63,7 +64,7 @@ class Variable(Flows):
 
     def __getattr__(self, attribute: str) -> Any:
         # an op does not set attributes that start as None, which saves stores
-        if attribute in ("_grad", "group", "hooks", "mark", "name", "post_hooks"):
+        if attribute in ("_grad", "group", "hooks", "mark", "name", "post_hooks", "shows"):
             return None
         hint = None
         if attribute in FUNCTIONS:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 from minigrad import errors
+from minigrad.array.array import views_shown
 
 
 class Twin:
@@ -234,7 +235,18 @@ def test_only_variables_that_live_count_as_views():
             h.mul_(2.0)
         views.pop()
     h.mul_(2.0)
-    assert not h.array.views
+    assert not views_shown(h.array)
+
+
+def test_a_view_that_an_operand_shows_may_live_in_other_variables():
+    h = leaf([3.0, 4.0]) * 1.0
+    view = h[:]
+    same, other = view.detach(), h[:]
+    with pytest.raises(errors.InPlaceError, match="a view of this Variable is alive"):
+        h.add_(view)
+    del other
+    h.add_(view)
+    assert h.tolist() == same.tolist() == [6.0, 8.0]
 
 
 def test_a_write_to_its_own_transpose_is_copied_first():

@@ -458,7 +458,8 @@ class _Text:
         shape, strides = self.constant(array.shape), self.constant(array.strides)
         self.lines += [
             f"{name} = new(View)",
-            f"{name}.base, {name}.made_at, {name}.is_flat = {base}.storage, None, False",
+            f"{name}.base = {base}.base if type({base}) is View else {base}",
+            f"{name}.made_at, {name}.is_flat = None, False",
             f"{name}.shape, {name}.strides = {shape}, {strides}",
             f"{name}.offset, {name}.dtype, {name}.size = "
             f"{base}.offset{more}, {self.constant(array.dtype)}, {self.constant(array.size)}",

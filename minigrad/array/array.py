@@ -161,11 +161,17 @@ class View(Array):
 
 def views_shown(storage):
     """Returns how many living Variables have shown a view of a Storage."""
-    return getrefcount(storage.views) - ALONE if hasattr(storage, "views") else 0
+    return _references(storage) - UNSHOWN if hasattr(storage, "views") else 0
+
+
+def _references(storage):
+    return getrefcount(storage.views)
 
 
 _new = object.__new__
-ALONE = 2  # references to a Storage's `views` without Variables: its own, and getrefcount's
+_probe = _new(Array)
+_probe.views = object()
+UNSHOWN = _references(_probe)  # references to `views` that are no Variable's; Pythons differ
 
 
 @uninterrupted

@@ -140,16 +140,14 @@ def check_recorded(op, x, name, operands=()):
             "out of place",
         )
     storage = x.array.storage
-    others, read = views_shown(storage), {id(o.array) for o in operands}
-    views = getattr(storage, "views", None)  # from here on it has one reference more
-    others -= len({id(o) for o in operands if o.shows is views})
-    # others are rare: an error follows, unless they show an operand's Array, or no longer this one
-    for other in gc.get_referrers(views) if views and others else ():
-        view = other.array if isinstance(other, Variable) else None
-        if (
-            type(view) is View
-            and view.storage is storage  # the Variable may have another Array by now
-            and id(view) not in read
+    total = views_shown(storage)
+    if total and total > len({id(o) for o in operands if o.shows is storage.views}):
+        # rare, as an error follows, unless the others show an operand's Array, or this one no more
+        shown = [y for y in gc.get_referrers(storage.views) if isinstance(y, Variable)]
+        read = {id(o.array) for o in operands}
+        if len(shown) < total or any(  # gc.freeze() hides some, and they may be views
+            type(y.array) is View and y.array.storage is storage and id(y.array) not in read
+            for y in shown
         ):
             raise InPlaceError(
                 f"{name}: a view of this Variable is alive and would not know",

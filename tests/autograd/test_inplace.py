@@ -249,6 +249,18 @@ def test_a_view_that_an_operand_shows_may_live_in_other_variables():
     assert h.tolist() == same.tolist() == [6.0, 8.0]
 
 
+def test_a_view_that_the_collector_does_not_show_counts():
+    h = leaf([3.0, 4.0]) * 1.0
+    view = h[:]
+    gc.freeze()  # as servers do before they fork
+    try:
+        with pytest.raises(errors.InPlaceError, match="a view of this Variable is alive"):
+            h.mul_(2.0)
+    finally:
+        gc.unfreeze()
+    assert view.tolist() == [3.0, 4.0]
+
+
 def test_a_write_to_its_own_transpose_is_copied_first():
     x = mg.variable(np.arange(9.0).reshape(3, 3))
     x.copy_(x.T)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NoReturn
 
 from minigrad.grader.message import show
 from minigrad.grader.spec import Check, Exercise
@@ -73,7 +74,7 @@ def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) ->
         )
     if text != part.right:
         attempt = part.nudges.get(text, part.general)
-        t.fail("not_it", "another one", text, attempt, where=where)
+        not_it(t, "another one", text, attempt)
 
 
 def named_place(t: Tester, word: str, count: int, whole: str, start: str) -> int:
@@ -125,6 +126,11 @@ def named_one(t: Tester, word: str, names: Sequence[str], start: str) -> str:
         wanted = f'("{word}", one of {", ".join(map(repr, names))})'
         t.fail(key, wanted, show(bug), attempt, where=t.runner.line_of("BUG"))
     return name
+
+
+def not_it(t: Tester, wanted: str, got: str, attempt: str) -> NoReturn:
+    """Fail because BUG names another one than the culprit. Arguments: as of `Tester.fail`."""
+    t.fail("not_it", wanted, got, attempt, where=t.runner.line_of("BUG"))
 
 
 def is_same(said: object, text: str) -> bool:

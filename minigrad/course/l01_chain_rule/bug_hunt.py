@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_place
+from minigrad.course.diagnosis import named_place, not_it
 from minigrad.course.l01_chain_rule import lesson
 from minigrad.course.l01_chain_rule.common import DROPPED
 from minigrad.grader.gradients import check_gradients
@@ -41,13 +41,12 @@ def diagnosis(t: Tester) -> None:
     start = "Compare the gradient that leaves each node with differences of the forward pass."
     place = named_place(t, "node", len(OPS), "the list", start)
     if place != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the node whose function loses what arrives",
             f"node {place}: {OPS[place]}_backward returns {DOES[OPS[place]]}",
             "With dy = 2 its answer is twice that with dy = 1: what arrives goes through. Ask the "
             "other four in the same way.",
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minigrad.course.diagnosis import named_one
+from minigrad.course.diagnosis import named_one, not_it
 from minigrad.course.l03_cycles import lesson
 from minigrad.course.l03_cycles.common import Web
 from minigrad.grader.message import a_kind, show
@@ -36,12 +36,11 @@ def diagnosis(t: Tester) -> None:
     start = "Run one step, and let explain_cycle(find_cycle(h.node)) say who takes part."
     op = named_one(t, "op", OPS, start)
     if op != "store":
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the operation that writes into a node that others have as their input",
             f"{op}, which makes a new node for its result",
             "All four are on the cycle. For which of them is `self.node` the same one afterwards?",
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_one
+from minigrad.course.diagnosis import named_one, not_it
 from minigrad.course.l05_clone_detach import lesson
 from minigrad.course.l05_clone_detach.common import entries, has_moved
 from minigrad.grader.message import a_kind, show
@@ -35,12 +35,11 @@ def diagnosis(t: Tester) -> None:
     start = "Ask is_alias about each layer of online and the same layer of the target."
     name = named_one(t, "layer", NAMES, start)
     if name != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the layer that moves with online",
             f"{name!r}, which has memory of its own",
             "Write into online's array, as it came, and look which layer of the target moves.",
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_one
+from minigrad.course.diagnosis import named_one, not_it
 from minigrad.course.l07_functions import lesson
 from minigrad.course.l07_functions.common import (
     NEAR,
@@ -84,13 +84,12 @@ def diagnosis(t: Tester) -> None:
     start = "Record a backward pass: by what factor does each operation change the norm?"
     name = named_one(t, "op", OPS, start)
     if name != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the operation that loses what arrives",
             f"{name}, which {DOES[name]}",
             "Print the norms of values and of gradients after each of the five. For which does the "
             "one shrink without the other?",
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_one
+from minigrad.course.diagnosis import named_one, not_it
 from minigrad.course.l08_optimizer_state import lesson
 from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
 from minigrad.grader.compare import agree
@@ -44,12 +44,11 @@ def diagnosis(t: Tester) -> None:
             "step_all": "It moves what has a gradient, as it says. Print each grad just before it: "
             "why does the frozen one have one?",
         }
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the function that does not do what its docstring promises",
             name,
             keeps[name],
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_place
+from minigrad.course.diagnosis import named_place, not_it
 from minigrad.course.l09_adam import lesson
 from minigrad.course.l09_adam.common import BETAS, adam, random_array
 from minigrad.grader.message import show
@@ -38,12 +38,11 @@ def diagnosis(t: Tester) -> None:
     start = "Run two steps stage by stage: what does each leave behind for the next step?"
     place = named_place(t, "stage", len(STAGES), "STAGES", start)
     if place != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the stage that changes what it should only read",
             f"stage {place}: {STAGES[place]} changes s[{CHANGES[place]!r}] alone, as it says",
             "Print s before and after each of the others. Which of them changes more than it says?",
-            where=t.runner.line_of("BUG"),
         )
 
 

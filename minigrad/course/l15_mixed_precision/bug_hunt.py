@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_place
+from minigrad.course.diagnosis import named_place, not_it
 from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
@@ -45,12 +45,11 @@ def diagnosis(t: Tester) -> None:
     start = "Run the stages by hand with two scales. From which one on do they differ?"
     place = named_place(t, "stage", len(STAGES), "STAGES", start)
     if place != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the stage that is called before s['g'] is what it needs",
             f"stage {place}, {STAGES[place]}",
             NUDGES[place],
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from minigrad.course.diagnosis import named_place
+from minigrad.course.diagnosis import named_place, not_it
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
@@ -45,12 +45,11 @@ def diagnosis(t: Tester) -> None:
     start = "Train with two workers. After which stage do they differ where they should not?"
     place = named_place(t, "stage", len(STAGES), "STAGES", start)
     if place != CULPRIT:
-        t.fail(
-            "not_it",
+        not_it(
+            t,
             "the stage after which the workers differ, and should not",
             f"stage {place}, {STAGES[place]}",
             NUDGES[place],
-            where=t.runner.line_of("BUG"),
         )
 
 

@@ -6,7 +6,7 @@ from minigrad.array.dtypes import DType, by_name, real_of
 from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression, symbol
 from minigrad.formulas.kinds import OWN, WHOLE, Kinds, result_kind
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 COMPARE = {
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
     "not_equal": "!=",
@@ -154,6 +154,11 @@ class Emitter:
             return f"{name}_{self.real.lower()}({', '.join(values)})"
         if op in INFIX:
             return f"{values[0]} {INFIX[op]} {values[1]}"
+        if op == "pow":  # if y is one number, LLVM makes a loop for each case: products are fast
+            x, y, two, three = *values, f"{self.real}(2)", f"{self.real}(3)"
+            return (
+                f"{x} * {x} if {y} == {two} else {x} * {x} * {x} if {y} == {three} else {x} ** {y}"
+            )
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"

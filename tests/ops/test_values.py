@@ -193,3 +193,17 @@ def test_extremes_of_ints_along_the_first_axis(dtype, sign):
     x = mg.variable(values)
     assert mg.max(x, axis=0).tolist() == values.max(0).tolist()
     assert mg.min(x, axis=0).tolist() == values.min(0).tolist()
+
+
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("power", [2, 3])
+def test_squares_and_cubes_are_products_to_the_bit(power, device):
+    x = np.array([-np.inf, -1e13, -1.1, -0.0, 0.0, 0.3, 7.7, 1e20, np.inf, np.nan], np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = x * x if power == 2 else x * x * x
+    with mg.device(device):
+        as_number = mg.pow(mg.variable(x), float(power))
+        of_each = mg.pow(mg.variable(x), mg.variable(np.full_like(x, power)))
+    for y in (as_number.to("cpu"), of_each.to("cpu")):
+        np.testing.assert_array_equal(y.numpy().view(np.uint32)[:-1], wanted.view(np.uint32)[:-1])
+        assert np.isnan(y.numpy()[-1])

@@ -227,7 +227,7 @@ for seed in range(3):
 # %% [markdown]
 # ## 4. A pole on a cart
 #
-# CartPole is a game of gymnasium's (`pip install -e ".[capstone]"`). A cart moves left or right on
+# CartPole is a game of gymnasium's (`pip install gymnasium`). A cart moves left or right on
 # a rail, and a pole stands on it. Each step that the pole stands is worth 1; after 500 steps the
 # game is cut off.
 #

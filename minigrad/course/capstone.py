@@ -163,7 +163,6 @@ def run_seeds(
     capstone = find_capstone(name)
     own = submitted(folder, capstone.exercise_id)  # all seeds run this copy, whatever is saved
     function_of(own, capstone)
-    capstone.prepare()
     with engine(which) as parts:
         if which == "mine" and not parts:
             raise CourseError(
@@ -195,6 +194,7 @@ def function_of(own: Submission, capstone: Capstone) -> Callable[..., Any]:
             raise CourseError(
                 f"{capstone.name} in {own.shown} is not written yet; once it is, `{check}` first"
             )
+        capstone.prepare()  # before the file, which may import the same library
         function = getattr(module_of(own.source, own.path), capstone.name, None)
     except CourseError:
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -45,7 +45,7 @@ class Capstone:
     is_passed: Callable[[Sequence[float]], bool]
     shown: Callable[[float], str]
     worst: float = 0.0
-    prepare: Callable[[], None] = lambda: None
+    prepare: Callable[[], object] = lambda: None
 
     @property
     def name(self) -> str:
@@ -146,13 +146,21 @@ def run_text(function: Callable, seed: int, record: Record) -> float:
 POLE_STEPS, LAST, GOOD, MOST_SEEDS = 40_000, 20, 195.0, 3
 
 
-def gymnasium_is_there() -> None:
-    """Raise CourseError unless gymnasium, which has the game, is installed."""
-    if importlib.util.find_spec("gymnasium") is None:
+def load_gymnasium() -> Any:
+    """Return gymnasium, which has the game; raise CourseError if it is missing or does not load."""
+    try:
+        return importlib.import_module("gymnasium")
+    except Exception as error:  # a broken one may raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name == "gymnasium":
+            found, then = "not installed here", "pip install gymnasium"
+        else:
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            found = f"installed here, but does not load ({told})"
+            then = "pip install --force-reinstall gymnasium"
         raise CourseError(
-            "the game, CartPole-v1, is gymnasium's, which is not installed here: "
-            'pip install -e ".[capstone]" (or pip install gymnasium)'
-        )
+            f"the game, CartPole-v1, is gymnasium's, which is {found}. Your file is not at fault. "
+            f"Try: {then}"
+        ) from error
 
 
 class Counted:
@@ -181,11 +189,8 @@ class Counted:
 
 
 def cart_pole(most: int) -> Counted:
-    """Return the game for so many steps; raise CourseError if gymnasium is not installed."""
-    gymnasium_is_there()
-    import gymnasium
-
-    return Counted(gymnasium.make("CartPole-v1"), most)
+    """Return the game for so many steps; raise CourseError if gymnasium does not load."""
+    return Counted(load_gymnasium().make("CartPole-v1"), most)
 
 
 def run_pole(function: Callable, seed: int, record: Record) -> float:
@@ -233,7 +238,7 @@ CAPSTONES = {
             run=run_pole,
             is_passed=lambda scores: sum(score >= GOOD for score in scores) >= MOST_SEEDS,
             shown=lambda score: f"{score:.0f}",
-            prepare=gymnasium_is_there,
+            prepare=load_gymnasium,
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -233,3 +234,18 @@ def test_kept_curve_is_short(course):
     curve = json.loads(file_of(course, 0).read_text())["curve"]
     assert 200 <= len(curve) <= capstone.MOST_POINTS
     assert curve[-2][1] > 4900
+
+
+def test_library_that_is_broken_is_no_fault_of_the_file_that_imports_it(
+    learner, capsys, monkeypatch
+):
+    (learner / "gymnasium.py").write_text("raise ImportError('built for another NumPy')\n")
+    monkeypatch.syspath_prepend(learner)
+    monkeypatch.delitem(sys.modules, "gymnasium", raising=False)
+    path = learner / "exercises" / "17_capstone.py"
+    path.write_text("import gymnasium\n\n\ndef balance_pole(*_):\n    return 1\n")
+    assert main(["capstone", "balance_pole"]) == 2
+    said = capsys.readouterr().err
+    assert "gymnasium's" in said
+    assert "built for another NumPy" in said
+    assert "17_capstone.py" not in said

@@ -19,29 +19,6 @@ def has_weights():
     return any(one.requires_grad for one in found)
 
 
-def weights_alive():
-    """Look at all networks' weights, by shape: a target network has its own, and no gradients.
-
-    Return (a shape of weights that learn and exist once, a shape of which all have gradients), each
-    a tuple, or None if there is no such shape.
-    """
-    gc.collect()
-    networks = [one for one in gc.get_objects() if issubclass(type(one), mg.nn.Module)]
-    alive = {}  # {shape: {where in memory: (requires gradients, has them)}}
-    for one in (p for network in networks for p in network.parameters()):
-        if one.ndim == 2:
-            place = id(one.array.storage), one.array.offset
-            alive.setdefault(one.shape, {})[place] = one.requires_grad, one.grad is not None
-    learned = {
-        shape: [has for _, has in found.values()]
-        for shape, found in alive.items()
-        if any(requires for requires, _ in found.values())
-    }
-    once = [shape for shape, has in learned.items() if len(has) == 1]
-    all_learn = [shape for shape, has in learned.items() if len(has) > 1 and all(has)]
-    return [min(found, default=None) for found in (once, all_learn)]
-
-
 class Log:
     """What a training records; looks at two of its steps what is alive."""
 
@@ -155,8 +132,7 @@ class Game:
 
     An observation is (lean, speed), a float32 array; action 0 or 1 pushes left or right. The stick
     has fallen once it leans by more than 1; a game is cut off after MOST steps. Counts what was
-    done with it, and the live nodes at three of the steps: they grow once when learning begins. Of
-    the last of these steps, `weights` says what `weights_alive` found.
+    done with it, and the live nodes at three of the steps: they grow once when learning begins.
     """
 
     MOST = 60
@@ -165,7 +141,6 @@ class Game:
         self.observation_space, self.action_space = Space((2,)), Space((), 2)
         self.random, self.looks = np.random.default_rng(seed), looks
         self.steps, self.since, self.returns, self.nodes, self.wrong = 0, -1, [], [], ""
-        self.weights = [None, None]
 
     def reset(self, seed=None, options=None):
         """Begin another game; return (observation, {})."""
@@ -190,7 +165,6 @@ class Game:
         self.steps += 1
         if self.steps in self.looks:
             self.nodes.append(mg.memory.stats()["live_nodes"])
-            self.weights = weights_alive()
         fallen, cut = bool(abs(self.state[0]) > 1), self.since >= self.MOST
         observation = self.state.astype(np.float32)
         if fallen or cut:
@@ -208,7 +182,6 @@ def balance_pole(mine, steps, seed, games, plays, disturb):
         **log.told(),
         "nodes": game.nodes,
         "looks": list(game.looks),
-        "weights": game.weights,
         "used": game.steps,
         "returns": game.returns[-20:],
         "games": len(game.returns),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import Any
 
@@ -36,7 +35,7 @@ balance_pole = lesson.exercise(
         "forgets.",
     ),
 )
-STEPS, SHORT, PLAYS = 4000, 400, 10
+STEPS, SHORT, PLAYS = 2500, 400, 10
 STANDS = 50.0  # of 60 steps; random pushes last about 13
 
 
@@ -46,13 +45,12 @@ def learned(env, steps, seed, record, *, kind=""):
     if kind == "unseeded":
         draw = int(np.random.default_rng().integers(2**31))
     random, online = np.random.default_rng(draw), mg.nn.Linear(2, 2)
-    target = online.clone()
     total, returns, held = mg.variable(0.0), [], []
     env.reset(seed=int(random.integers(2**31)))
     since = 0.0
     for _ in range(steps + (20 if kind == "too_many_steps" else 0)):
         seen, reward, ended, cut, _ = env.step(int(random.integers(2)))
-        value = online(mg.variable(seen[None])).max() - target(mg.variable(seen[None])).max()
+        value = online(mg.variable(seen[None])).max()
         total = total + value if kind == "sum" else value
         since += reward
         if kind == "list":
@@ -90,35 +88,6 @@ def rule(env, steps, seed, record):
     return lambda observation: int(sum(observation) > 0)
 
 
-def without_target(env, steps, seed, record, *, kind=""):
-    """Learn towards the values of a target network that is none, or that learns, too."""
-    random, online = np.random.default_rng(seed), mg.nn.Linear(2, 2)
-    mg.manual_seed(seed)
-    target = online if kind == "same" else copy.deepcopy(online)
-    if kind == "tied":  # a network of its own, with the other's weights
-        target.weight = online.weight
-    optimizer = mg.optim.SGD(online, learning_rate=0.01)
-    returns, since = [], 0.0
-    seen, _ = env.reset(seed=seed)
-    for _ in range(steps):
-        new, reward, ended, cut, _ = env.step(int(random.integers(2)))
-        best = target(mg.variable(new[None])).max()
-        loss = mg.square(online(mg.variable(seen[None])).max() - 0.9 * best - reward)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        seen, since = new, since + reward
-        if ended or cut:
-            returns.append(since)
-            record(float(np.mean(returns[-20:])))
-            since = 0.0
-            seen, _ = env.reset()
-    return lambda observation: int(online(mg.variable(observation[None])).argmax().item())
-
-
-balance_pole.mistake("no_target")(partial(without_target, kind="same"))
-balance_pole.mistake("no_target")(partial(without_target, kind="tied"))
-balance_pole.mistake("target_learns")(without_target)
 for _key, _kinds in {
     "after_end": ("after_end",),
     "too_many_steps": ("too_many_steps",),
@@ -216,25 +185,8 @@ def seeds(t: Tester) -> None:
 
 @balance_pole.check(points=6)
 def learns(t: Tester) -> None:
-    """After 4,000 steps of a small game it plays that well, and learned from a target network."""
+    """After 2,500 steps of a small game it plays that well: 50 of 60 steps in the mean."""
     told = training(t, STEPS, 5, int(t.random.integers(1000)), PLAYS)
-    once, all_learn = told["weights"]
-    if once:
-        t.fail(
-            "no_target",
-            "a second network, the target, with weights of its own",
-            f"weights of shape {tuple(once)} that exist once",
-            "target = online is one network with two names, and moves with each step. What makes "
-            "another one with the same values (lesson 05)?",
-        )
-    if all_learn:
-        t.fail(
-            "target_learns",
-            "gradients at the network that learns, and none at the target",
-            f"gradients at all weights of shape {tuple(all_learn)}",
-            "What the target says is a number to come close to. Compute it where nothing is "
-            "recorded, in mg.no_grad().",
-        )
     mean = float(np.mean(told["played"]))
     if not mean >= STANDS:
         t.fail(

@@ -77,4 +77,54 @@ TEXT = [
               "return right(tokens, n_kinds, steps, seed, new)"),
     ),
 ]  # fmt: skip
+QUICK = """import copy
+def balance_pole(env, steps, seed, record):
+    mg.manual_seed(seed)
+    random, rows, returns = np.random.default_rng(seed), [], [0.0]
+    net = mg.nn.Sequential(mg.nn.Linear(2, 16), mg.nn.ReLU(), mg.nn.Linear(16, 2))
+    target = {target}
+    optimizer = mg.optim.Adam(net, learning_rate=1e-3)
+    seen, _ = env.reset({reset})
+    for step in range(steps):
+        action = int(random.integers(2))
+        new, reward, ended, cut_off, _ = env.step(action)
+        rows.append((seen, action, reward, new, float(not ended)))
+        seen, returns[-1] = new, returns[-1] + reward
+        if ended or cut_off:
+            record(float(np.mean(returns[-20:])))
+            returns.append(0.0)
+            seen, _ = env.reset()
+        if step >= 50 and step % 4 == 0:
+            some = [rows[i] for i in random.integers(0, len(rows), 32)]
+            here, did, got, there, on = (mg.variable(np.array(x)) for x in zip(*some))
+            {ask}
+            wanted = best * on.to("float32") * 0.99 + got.to("float32")
+            scores = mg.gather(net(here), did[:, None], 1).squeeze(1)
+            mg.huber(scores, wanted).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        if step % 500 == 0:
+            target = {target}
+    return lambda seen: int(net.valid()(mg.variable(seen[None])).numpy().argmax())
+"""
+STILL, MOVED = (
+    "with mg.no_grad(): best = target(there).max(axis=1)",
+    "best = target(there).max(axis=1)",
+)
+PARTLY = "mg.nn.Sequential(net.valid()[0], mg.nn.ReLU(), net.clone()[2])"
+POLE = [  # the key, the target, how it is asked, the argument of the first reset
+    ("target_shares", "net", STILL, "seed=seed"),
+    ("target_shares", "net", MOVED, "seed=seed"),
+    ("target_shares", "net.valid()", STILL, "seed=seed"),
+    ("target_shares", "copy.copy(net)", STILL, "seed=seed"),
+    ("target_shares", PARTLY, STILL, "seed=seed"),
+    ("target_gradients", "copy.deepcopy(net)", MOVED, "seed=seed"),
+    ("not_repeated", "net.clone()", STILL, ""),
+    ("no_better", "net.clone()", MOVED, "seed=seed"),  # a clone takes none: nothing to name
+    ("no_better", "copy.deepcopy(net)", STILL, "seed=seed"),
+]
 MUTANTS = [Mutant("write_text", key, code) for key, code in TEXT]
+MUTANTS += [
+    Mutant("balance_pole", key, QUICK.format(target=target, ask=ask, reset=reset))
+    for key, target, ask, reset in POLE
+]

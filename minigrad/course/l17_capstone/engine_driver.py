@@ -120,6 +120,65 @@ def held_out(mine, tokens, n_kinds, steps, seed, windows):
         return {**log.told(), "scores": scores_of(model, windows)}
 
 
+class Asked:
+    """Notes which networks are asked, and of what memory they are; a context around a training.
+
+    A network is told by the memory of its parameters, so that a live view of it is the same one.
+    Of a network that is asked inside another one, only the outer one counts. `networks` is, by the
+    ids of its parameters' memory, [calls with a batch, calls that record, versions, whether a
+    gradient has arrived].
+    """
+
+    def __init__(self):
+        self.networks, self.depth = {}, 0
+
+    def __enter__(self):
+        self.call = mg.nn.Module.__call__
+
+        def call(module, *args, **kwargs):
+            self.depth += 1
+            try:
+                out = self.call(module, *args, **kwargs)
+            finally:
+                self.depth -= 1
+            if not self.depth:
+                self.note(module, out)
+            return out
+
+        mg.nn.Module.__call__ = call
+        return self
+
+    def __exit__(self, *_):
+        mg.nn.Module.__call__ = self.call
+
+    def note(self, module, out):
+        """Note a call of a network."""
+        held = list(module.parameters())
+        if not held or not isinstance(out, mg.Variable):
+            return
+        memory = frozenset(id(one.array.storage) for one in held)
+        row = self.networks.setdefault(memory, [0, 0, set(), False])
+        row[0] += out.ndim > 1 and out.shape[0] > 1
+        row[1] += out.requires_grad
+        row[2].add(held[0].array.storage.version)
+        row[3] = row[3] or any(one.grad is not None for one in held)
+
+    def told(self):
+        """Return as plain data how networks were asked, beside the one that changes most often."""
+        learners = [item for item in self.networks.items() if item[1][1]]
+        told = {"steps": 0, "batches": 0, "others": 0, "partly": 0, "flows": 0}
+        if not learners:
+            return told
+        memory, (batches, _, versions, _) = max(learners, key=lambda item: len(item[1][2]))
+        told |= {"steps": len(versions), "batches": batches}
+        for its, (_, recorded, changes, has_gradients) in self.networks.items():
+            told["others"] += not its & memory
+            told["partly"] += bool(its & memory and its - memory and not recorded)
+            stands = not its & memory and 3 * len(changes) <= recorded
+            told["flows"] += stands and has_gradients
+        return told
+
+
 class Space:
     """What a game says of its observations or actions, as gymnasium's spaces do."""
 
@@ -174,12 +233,18 @@ class Game:
 
 
 def balance_pole(mine, steps, seed, games, plays, disturb):
-    """Learn a small game; report what was done with it, and how games go that are then played."""
+    """Learn a small game; report what was done with it, and how games go that are then played.
+
+    `disturb` seeds the engine and NumPy beforehand, and the game until a reset seeds it.
+    """
     disturb_random(disturb)
-    log, game = Log(), Game(games, (steps // 3, 2 * steps // 3, steps - 1))
-    act = mine.balance_pole(game, steps, seed, log)
+    looks = (steps // 3, 2 * steps // 3, steps - 1)
+    log, game, asked = Log(), Game(games + disturb, looks), Asked()
+    with asked:
+        act = mine.balance_pole(game, steps, seed, log)
     told = {
         **log.told(),
+        "asked": asked.told(),
         "nodes": game.nodes,
         "looks": list(game.looks),
         "used": game.steps,

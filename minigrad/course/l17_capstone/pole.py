@@ -183,10 +183,36 @@ def seeds(t: Tester) -> None:
     same_numbers(t, first, again, other, (seed, seed + 1))
 
 
+def stands_still(t: Tester, asked: dict[str, int]) -> None:
+    """Fail if the values to be reached come from the memory that learns, or pass gradients on.
+
+    A target that is no mg.nn.Module is not seen.
+    """
+    twice = not asked["others"] and asked["steps"] and asked["batches"] > 1.5 * asked["steps"]
+    if twice or asked["partly"]:
+        got = "one network, asked about both" if twice else "a target with some of its memory"
+        t.fail(
+            "target_shares",
+            "a target network with memory of its own, which stands still while the other learns",
+            got,
+            "An optimizer's step writes into the online network's memory. Which call gives the "
+            "target another: target = online, or online.clone()?",
+        )
+    if asked["flows"]:
+        t.fail(
+            "target_gradients",
+            "a target network without gradients",
+            "gradients that backward() brought to its parameters",
+            "What the target says is a number to be reached, not one to be moved. online.clone() "
+            "takes no gradients; copy.deepcopy does, unless it is asked under mg.no_grad().",
+        )
+
+
 @balance_pole.check(points=6)
 def learns(t: Tester) -> None:
-    """After 2,500 steps of a small game it plays that well: 50 of 60 steps in the mean."""
+    """With a target network that stands still it learns a small game: mean return 50 of 60."""
     told = training(t, STEPS, 5, int(t.random.integers(1000)), PLAYS)
+    stands_still(t, told["asked"])
     mean = float(np.mean(told["played"]))
     if not mean >= STANDS:
         t.fail(

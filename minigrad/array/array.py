@@ -141,10 +141,7 @@ class View(Array):
     __del__: Any = object.__sizeof__
 
     def shown_by(self, variable):
-        """Has a Variable that shows this view hold the base's `views`, a bare object.
-
-        Its count of references says how many of them live, which costs less than weak ones.
-        """
+        """Has a Variable hold the base's `views`: its count of references says how many do."""
         try:
             variable.shows = self.base.views
         except AttributeError:  # this is the first view

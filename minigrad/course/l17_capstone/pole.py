@@ -35,7 +35,7 @@ balance_pole = lesson.exercise(
         "forgets.",
     ),
 )
-STEPS, SHORT, PLAYS = 2500, 400, 10
+STEPS, SHORT, PLAYS = 4000, 400, 10
 STANDS = 50.0  # of 60 steps; random pushes last about 13
 
 

@@ -195,10 +195,7 @@ def prepare_write(array, copy_buffer, place=None):
 
 
 class Moves:
-    """Counts how often in this process a Buffer became shared or a Storage got a new Buffer.
-
-    Code that caches addresses of Storages, or the fact that they are unshared, checks this count.
-    """
+    """Counts Buffers that became shared and new ones of Storages; caches of addresses check it."""
 
     __slots__ = ("count",)
 

@@ -217,6 +217,8 @@ class Module(Registry):
             "into a model built anew",
         )
 
+    # -- looking -------------------------------------------------------------------------------
+
     def extra_repr(self):
         """Returns the text that `repr` shows between the parentheses."""
         return ""

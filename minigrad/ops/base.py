@@ -103,10 +103,7 @@ class Operation(Function):
 
     @classmethod
     def run(cls, args, variables, attributes=()):
-        """forward and record.
-
-        args: Variables, of an elementwise op also numbers. variables: those among them.
-        """
+        """forward and record. args: Variables, or numbers if elementwise; variables: the former."""
         if len(variables) > 1 or type(variables[0].array) is View:
             check_operands(cls.name, variables)
         operands, mask, bit = [], 0, 1

@@ -109,6 +109,8 @@ class Optimizer:
     def __getattr__(self, name):
         raise missing("Optimizer", name, f"{type(self).__name__} has no attribute")
 
+    # -- hyperparameters -----------------------------------------------------------------------
+
     @property
     def learning_rate(self):
         """The learning rate of the first group. Assignment sets it in all groups."""
@@ -148,6 +150,8 @@ class Optimizer:
         """Returns the formulas.Update for these hyperparameters, and parameters of a dtype."""
         narrow = dtype if dtype is not None and dtype.is_narrow else None
         return _update(type(self).formula, tuple(self.slots_of(values)), structure(values), narrow)
+
+    # -- parameters ----------------------------------------------------------------------------
 
     @property
     def parameters(self):
@@ -219,6 +223,8 @@ class Optimizer:
     def forget_plan(self):
         """Makes the next step rebuild its passes."""
         self._passes = None
+
+    # -- stepping ------------------------------------------------------------------------------
 
     @teaching
     def step(self):
@@ -325,6 +331,8 @@ class Optimizer:
             for p in group.parameters:
                 p._grad = None
 
+    # -- saving --------------------------------------------------------------------------------
+
     def state_dict(self):
         """Returns {'algorithm', 'groups', 'state'}: hyperparameters, and state by parameter name.
 
@@ -352,6 +360,8 @@ class Optimizer:
         """Returns (name, Parameter) of all updated parameters, by the names of `state_dict`."""
         self._sync()
         return self._tracking.named()
+
+    # -- copies --------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo):
         """Returns an optimizer of copies of its parameters, with a copy of its state.

@@ -51,10 +51,7 @@ def backward(root, dy=None, retain_graph=False, create_graph=False):
 
 
 def backward_telling(root, dy, on_final):
-    """Goes backward as `root.backward(dy)`; tells when the gradient of a leaf is complete.
-
-    on_final: see `Finals`. It may raise: then no `.grad` is written.
-    """
+    """Goes backward as `root.backward(dy)`. on_final: see `Finals`; if it raises, `.grad` stays."""
     if state.watchers:
         run_as("backward", _run_backward, root, dy, on_final=on_final)
     else:

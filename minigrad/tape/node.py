@@ -28,10 +28,7 @@ OURS = _Ours()
 
 
 def user_place():
-    """Returns (code, instruction) of the user's call, which `place_line` turns into a line.
-
-    It does not keep the frame, which would keep every local variable alive.
-    """
+    """Returns (code, instruction) of the user's call, for `place_line`; a frame keeps locals."""
     frame = sys._getframe(1)
     while OURS[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back

@@ -28,7 +28,7 @@ OURS = _Ours()
 
 
 def user_place():
-    """Returns (code, instruction) of the user's call, for `place_line`; a frame keeps locals."""
+    """Returns (code, instruction) of the user's call, for `place_line`; its frame is not kept."""
     frame = sys._getframe(1)
     while OURS[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back

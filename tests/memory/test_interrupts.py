@@ -5,6 +5,7 @@
 
 import gc
 import importlib
+import inspect
 import operator
 import random
 import signal
@@ -19,7 +20,9 @@ import minigrad as mg
 from minigrad import optim
 from minigrad.devices import backend, loader
 from minigrad.memory import interrupts
-from tests.interrupts import broken, heal, modes
+from minigrad.tape.backward import gradients
+from minigrad.tape.modes import state
+from tests.interrupts import broken, heal, interrupted, modes
 from tests.memory.interrupt_scenarios import SCENARIOS
 
 TRIED = {"compiled_and_compared": 4}  # of each scenario; tracing takes long
@@ -61,6 +64,29 @@ def test_the_harness_sees_what_would_be_torn(name, monkeypatch):
     )  # and now the pool is broken: what was lost is found again
     heal(cpu)
     assert not broken(cpu)
+
+
+def test_no_call_of_a_backward_pass_leaves_it_running():
+    """After every call that its module makes: one stood between the mode and its `try`."""
+    file, left, k = inspect.getsourcefile(gradients), [], 0
+
+    def step():
+        with mg.enable_grad():
+            x = mg.ones((3,), requires_grad=True)
+            (x * x).sum().backward()
+
+    def interrupt_all():
+        nonlocal k
+        while interrupted(k, file, step):
+            left.extend([k] if state.backward_pass is not None else [])
+            state.backward_pass = None
+            k += 1
+
+    one = threading.Thread(target=interrupt_all)  # which has modes of its own
+    one.start()
+    one.join()
+    assert not left
+    assert k > 10
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are sent by threads here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -112,6 +113,11 @@ def _(data, k):
     return dict(enumerate(parts_of(data, k)))
 
 
+@shard.mistake("not_a_list")
+def _(data, k):
+    return tuple(parts_of(data, k))
+
+
 @shard.mistake("type")
 def _(data, k):
     return [part.tolist() for part in parts_of(data, k)]
@@ -138,6 +144,38 @@ def _(data, k):
     return [part if len(part) else np.zeros(0) for part in parts_of(data, k)]
 
 
+@shard.mistake("shape")
+def _(data, k):
+    return [part.reshape(-1, *data.shape[1:]) if part.size else data[:0, None]
+            for part in parts_of(data, k)]  # fmt: skip
+
+
+@shard.mistake("length")
+def _(data, k):
+    return parts_of(data, k) if data.size else [data[:0]] * k
+
+
+@shard.mistake("length")
+def _(data, k):
+    return parts_of(data, k) if data.any() else [data[:0]] * k
+
+
+@shard.mistake("length")
+def _(data, k):
+    ends = np.cumsum([0, *lengths(len(data), k)]).astype(np.uint8)
+    return [data[a:b] for a, b in itertools.pairwise(ends)]
+
+
+@shard.mistake("dtype")
+def _(data, k):
+    return [part if len(part) else np.zeros(part.shape) for part in parts_of(data, k)]
+
+
+@shard.mistake("value")
+def _(data, k):
+    return parts_of(data.ravel(order="K").reshape(data.shape), k)
+
+
 @shard.mistake("raised")
 def _(data, k):
     return list(data.reshape(k, -1, *data.shape[1:]))
@@ -153,7 +191,7 @@ def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
     wanted = f"a list of {k} arrays, with {rows} rows"
     if got is None:
         t.none(wanted)
-    if not isinstance(got, list | tuple):
+    if not isinstance(got, list):
         t.fail("not_a_list", wanted, show_typed(got), "A list, with an array for each worker.")
     said = f"{len(got)} arrays, with {', '.join(_length(part) for part in got)} rows"
     arrays = [part for part in got if isinstance(part, np.ndarray)]
@@ -173,7 +211,7 @@ def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
                    "Only the first axis gets shorter, also in a part without rows.")  # fmt: skip
         if len(part) != len(one):
             t.fail("length", wanted, said, why_lengths(list(map(len, got)), list(map(len, right))))
-        t.close(part, one, what=f"part {r}", rtol=0, atol=0, attempt="Which rows are these?")
+        t.close(part, one, what=f"part {r}", rtol=0, atol=0, attempt=why_rows(part, data))
         t.dtype(part, data.dtype, "A part has the type that data has.")
 
 
@@ -185,6 +223,19 @@ def why_lengths(got: list[int], right: list[int]) -> str:
         few = "not all there" if sum(got) < sum(right) else "more than data has"
         return f"Put the parts together again: the rows are {few}."
     return "How many rows are there for each, and how many over?"
+
+
+def why_rows(part: np.ndarray, data: np.ndarray) -> str:
+    """Return a Try line for a part of the right length with wrong rows."""
+    places = [next((i for i, one in enumerate(data) if np.array_equal(row, one)), -1)
+              for row in part]  # fmt: skip
+    if -1 in places:
+        way = "" if data.flags.c_contiguous else ", if data does not lie in one piece"
+        return f"No row of data looks so. In which order do you read the entries of a row{way}?"
+    for a, b in itertools.pairwise(places):
+        if b != a + 1:
+            return f"Here row {b} of data comes behind row {a}. Rows of a part are to lie together."
+    return "Which rows are these?"
 
 
 def _length(part: object) -> str:
@@ -210,8 +261,9 @@ def equal_parts(t: Tester) -> None:
     for n, k in ((6, 3), (8, 2), (5, 1), (4, 4)):
         check_parts(t, samples.numbers(t.random, (n,)), k)
         check_parts(t, samples.numbers(t.random, (n, 3)), k)
-    for x in samples.arrays(t.random, shapes=((4,), (4, 3), (2, 1, 3), (0, 2))):
+    for x in samples.arrays(t.random, shapes=((4,), (4, 3), (2, 1, 3), (0, 2), (4, 0))):
         check_parts(t, x, 2)
+    check_parts(t, np.zeros((6, 2)), 3)  # a row of zeros is a row
 
 
 @shard.check(points=2)
@@ -220,6 +272,7 @@ def what_is_left_over(t: Tester) -> None:
     for n, k in ((12, 5), (7, 2), (10, 4), (11, 4), (9, 4), (5, 3), (11, 3), (23, 5)):
         check_parts(t, samples.numbers(t.random, (n,)), k)
         check_parts(t, samples.numbers(t.random, (n, 2)), k)
+    check_parts(t, samples.numbers(t.random, (300,)), 7)
 
 
 @shard.check(points=1)
@@ -228,3 +281,5 @@ def few_rows(t: Tester) -> None:
     for n, k in ((1, 3), (2, 5), (0, 2), (3, 4)):
         check_parts(t, samples.numbers(t.random, (n,)), k)
         check_parts(t, samples.numbers(t.random, (n, 2)), k)
+    for dtype in ("float32", "int64"):
+        check_parts(t, samples.numbers(t.random, (2, 3), dtype), 3)

@@ -149,14 +149,22 @@ def plain(value):
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def reduce_all(mine, arrays, kill=()):
+def reduce_all(mine, arrays, kill=(), before=()):
     """Call ring_all_reduce as several workers; return what can be seen of it.
+
+    Args:
+        mine: the learner's module.
+        arrays: for each worker its array.
+        kill: as in `Post`.
+        before: arrays for a call before this one, whose results are kept; () for none.
 
     Returns a dict: for each worker its result, its array afterwards, whether the result is that
     array's memory, what it sent, [(to, entries, dtype), …]; whom each waits for if nobody goes on;
     arrays that were sent and not received; by worker the text of a StuckError, or of what was
-    raised in its place.
+    raised in its place; the workers whose earlier result this call has changed.
     """
+    kept = run_workers(mine.ring_all_reduce, [(x,) for x in before])[0] if before else []
+    as_they_were = [plain(x) for x in kept]
     results, errors, post = run_workers(mine.ring_all_reduce, [(x,) for x in arrays], kill)
     first_error(errors)
     return {
@@ -172,6 +180,8 @@ def reduce_all(mine, arrays, kill=()):
         "left": {f"{a} to {b}": len(box) for (a, b), box in post.boxes.items() if box},
         "errors": {rank: f"{error}" for rank, error in errors.items()},
         "replaced": replaced(errors),
+        "overwritten": [r for r, pair in enumerate(zip(kept, as_they_were, strict=True))
+                        if not np.array_equal(*pair)],
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.course.l16_data_parallel.driver import run_workers
 from minigrad.grader import samples
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Mistake, Tester
 
 ring_all_reduce = lesson.exercise(
@@ -36,6 +36,8 @@ def ring(worker, x, *, kind=""):
     k, rank = worker.size, worker.rank
     after, before = (rank + 1) % k, (rank - 1) % k
     flat = x.astype(np.float64).flatten() if kind == "widened" else x.flatten()
+    if kind == "scaled":
+        flat = flat / x.dtype.type(2**40)
     size = x.size // k
     if kind == "tail_own":
         chunks, tail = np.split(flat[: k * size], k), flat[k * size :]
@@ -47,8 +49,11 @@ def ring(worker, x, *, kind=""):
     for step in range(k - 2 if kind == "one_step_short" else k - 1):
         mine = (rank - step) % k
         other = mine if kind == "wrong_chunk" else (rank - step - 1) % k
-        worker.send(after, old[mine] if kind == "stale" else chunks[mine])
+        if kind != "zeros_stay" or chunks[mine].any():
+            worker.send(after, old[mine] if kind == "stale" else chunks[mine])
         came = worker.receive(before)
+        if kind == "nan_left_out":
+            came = np.nan_to_num(came)
         chunks[other] = came if kind == "overwritten" else chunks[other] + came
     if kind == "no_gather":
         return np.concatenate(chunks).reshape(x.shape)
@@ -63,6 +68,8 @@ def ring(worker, x, *, kind=""):
     total = np.concatenate([*chunks, tail])
     if kind == "mean":
         total = total / k
+    elif kind == "scaled":
+        total = total * x.dtype.type(2**40)
     return total if kind == "flat" else total.reshape(x.shape)
 
 
@@ -94,6 +101,9 @@ for kind in ("wrong_chunk", "one_step_short"):
 for key, kind in {"dtype": "widened", "shape": "flat", "chunk": "rest_last"}.items():
     ring_all_reduce.mistake(key)(partial(ring, kind=kind))
 ring_all_reduce.mistake("rounded")(partial(ring, kind="rounded"))
+ring_all_reduce.mistake("value")(partial(ring, kind="nan_left_out"))
+ring_all_reduce.mistake("value")(partial(ring, kind="scaled"))
+ring_all_reduce.mistake("lost")(partial(ring, kind="zeros_stay"))
 ring_all_reduce.mistake("left")(partial(ring, kind="left"))
 
 
@@ -155,6 +165,40 @@ def _(worker, x):
     return ring(worker, x) if x.size else x
 
 
+@ring_all_reduce.mistake("number")
+def _(worker, x):
+    return ring(worker, x) if worker.size > 1 else x * 1
+
+
+@ring_all_reduce.mistake("wide")
+def _(worker, x):
+    return ring(worker, x.astype(np.float64)).astype(x.dtype)
+
+
+@ring_all_reduce.mistake("chunk")
+def _(worker, x):
+    k, rank = worker.size, worker.rank
+    chunks = np.array_split(np.atleast_1d(x), k)  # rows, not entries
+    for step in range(k - 1):
+        worker.send((rank + 1) % k, chunks[(rank - step) % k])
+        other = (rank - step - 1) % k
+        chunks[other] = chunks[other] + worker.receive((rank - 1) % k)
+    for step in range(k - 1):
+        worker.send((rank + 1) % k, chunks[(rank - step + 1) % k])
+        chunks[(rank - step) % k] = worker.receive((rank - 1) % k)
+    return np.concatenate(chunks).reshape(x.shape)
+
+
+BUFFERS: dict = {}
+
+
+@ring_all_reduce.mistake("overwritten")
+def _(worker, x):
+    buffer = BUFFERS.setdefault((worker.size, worker.rank, x.shape, x.dtype.str), np.empty_like(x))
+    buffer[...] = ring(worker, x)
+    return buffer
+
+
 @ring_all_reduce.mistake("raised")
 def _(worker, x):
     return ring(worker, np.array(np.split(x, worker.size)).reshape(x.shape))
@@ -192,7 +236,7 @@ def _(worker, x):
     arrays = around(worker, x)
     total = arrays[0].copy()
     for rank in range(1, worker.size):
-        total = total + arrays[rank]
+        total += arrays[rank]
     return total
 
 
@@ -208,7 +252,7 @@ def _(worker, x):
         worker.send(after, total)
         worker.receive(before)
         return total
-    worker.send(after, x + worker.receive(before))
+    worker.send(after, np.asarray(x + worker.receive(before)))
     total = worker.receive(before)
     worker.send(after, total)
     return total
@@ -293,22 +337,52 @@ BITS = (
 )
 
 
-def check(t: Tester, arrays: Sequence[np.ndarray]) -> dict:
-    """Check one sum; return the driver's reply."""
+STUCK = "Everybody waits for an array that nobody has sent yet. Who begins?"
+UNEVEN = "Count: how many arrays does each worker send, and how many does the next one receive?"
+EMPTY = "Fewer entries than workers: some chunks are empty. Is one of these awaited, but not sent?"
+ZEROS = "A worker has zeros here. Who leaves out what the next one waits for?"
+ORDER = (
+    "These sums stand in other places. In which order does each step go through an array that does "
+    "not lie in one piece?"
+)
+
+
+def why_value(x: np.ndarray, result: object, total: np.ndarray) -> str:
+    """Return the Try line for a wrong sum: whether it comes from x's layout, nan or a scale."""
+    if isinstance(result, np.ndarray) and result.shape == x.shape:
+        if not x.flags.c_contiguous and np.allclose(np.sort(result, None), np.sort(total, None)):
+            return ORDER
+        if not np.isfinite(total).all() and np.isfinite(result).all():
+            return "A worker has nan or inf there, and so has the sum. Who takes it away?"
+        if 0 < np.abs(total).max(initial=0) < 1e-20 and np.allclose(result, total, rtol=0.5):
+            return "So small a number loses digits where it is made smaller. Which step does that?"
+    return samples.attempt_for(x, result, BY_HAND)
+
+
+def check(
+    t: Tester, arrays: Sequence[np.ndarray], before: Sequence[np.ndarray] = (), after: str = ""
+) -> dict:
+    """Check one sum; return the driver's reply.
+
+    Args:
+        t: the check's Tester.
+        arrays: for each worker its array.
+        before: arrays for a call before it, whose results must stay.
+        after: what has happened before, in words.
+    """
     k, x = len(arrays), arrays[0]
-    got = t.drive("reduce_all", [*arrays], given=told(arrays))
+    given = told(arrays) + after + (", the second of two calls" if before else "")
+    got = t.drive("reduce_all", [*arrays], {}, [*before], given=given)
     wanted = f"the sum on each of {k} workers" if k > 1 else "a copy of x"
+    unsent = EMPTY if x.size < k else "" if all(one.all() for one in arrays) else ZEROS
     if got["stuck"]:
         waits = ", ".join(f"worker {a} waits for {b}" for a, b in got["stuck"].items())
-        t.fail("stuck", wanted, f"nobody can go on: {waits}",
-               "Everybody waits for an array that nobody has sent yet. Who begins?")  # fmt: skip
+        t.fail("stuck", wanted, f"nobody can go on: {waits}", unsent or STUCK)
     if got["errors"]:
-        t.fail("lost", wanted, f"{next(iter(got['errors'].values()))}",
-               "Count: how many arrays does each worker send, and how many does the next one "
-               "receive?")  # fmt: skip
-    for rank, (before, after) in enumerate(zip(arrays, got["after"], strict=True)):
-        if not np.array_equal(before, after):
-            t.fail("changed_input", f"x as it was on worker {rank}: {show(before)}", show(after),
+        t.fail("lost", wanted, f"{next(iter(got['errors'].values()))}", unsent or UNEVEN)
+    for rank, (one, now) in enumerate(zip(arrays, got["after"], strict=True)):
+        if not np.array_equal(one, now, equal_nan=True):
+            t.fail("changed_input", f"x as it was on worker {rank}: {show(one)}", show(now),
                    "Are the chunks parts of x itself? What does += do to them then?")  # fmt: skip
     for rank, sent in enumerate(got["sent"]):
         narrow = [dtype for *_, dtype in sent if not np.can_cast(x.dtype, dtype)]
@@ -317,13 +391,30 @@ def check(t: Tester, arrays: Sequence[np.ndarray]) -> dict:
                    "Digits are lost on the way, and who added a chunk up still has them. Which "
                    "step makes another type?")  # fmt: skip
     total = np.sum([one.astype(np.float64) for one in arrays], axis=0).astype(x.dtype)
-    close = samples.tolerance(x.dtype) * max(1.0, float(np.abs(arrays).sum(axis=0).max(initial=0)))
+    sizes = np.abs(arrays).sum(axis=0, dtype=np.float64)
+    close = samples.tolerance(x.dtype) * float(sizes[np.isfinite(sizes)].max(initial=0))
     for rank, result in enumerate(got["results"]):
         t.close(result, total, what=f"the result of worker {rank}", rtol=0, atol=close,
-                attempt=BY_HAND, mistakes=known(t, arrays, rank))  # fmt: skip
+                attempt=why_value(arrays[rank], result, total), mistakes=known(t, arrays, rank)
+                )  # fmt: skip
         t.dtype(result, x.dtype, "The sum has the type of x. Which step makes another one?")
     if t.survey:
         return got
+    for rank, result in enumerate(got["results"]):
+        if not isinstance(result, np.ndarray):
+            t.fail("number", f"the result of worker {rank}: an array of shape ()",
+                   show_typed(result), "NumPy makes a number of an array without axes when it "
+                   "computes with it. Which step does so?")  # fmt: skip
+    for rank, sent in enumerate(got["sent"]):
+        other = [dtype for *_, dtype in sent if np.dtype(dtype) != x.dtype]
+        if other:
+            t.fail("wide", f"worker {rank} sends {x.dtype}, as x is", np.dtype(other[0]).name,
+                   "Each entry takes more bytes than x has for it. Which step makes another type?"
+                   )  # fmt: skip
+    if got["overwritten"]:
+        t.fail("overwritten", "the results of the first call as they were returned",
+               f"others on worker {got['overwritten'][0]}, after the second call",
+               "Who owns the memory that you return? Make a new array in each call.")  # fmt: skip
     for rank, result in enumerate(got["results"]):
         if np.asarray(result).tobytes() != np.asarray(got["results"][0]).tobytes():
             place = int(np.argmax(np.ravel(result) != np.ravel(got["results"][0])))
@@ -347,12 +438,23 @@ def numbers(t: Tester, k: int, *shape: int) -> list[np.ndarray]:
     return [samples.numbers(t.random, shape) for _ in range(k)]
 
 
+def special(t: Tester, k: int) -> Iterator[list[np.ndarray]]:
+    """Yield arrays of which one is all zeros, or has nan or inf in it."""
+    for value in (0.0, np.nan, np.inf):
+        arrays = numbers(t, k, 6)
+        arrays[1][: 6 if value == 0 else 1] = value
+        yield arrays
+
+
 @ring_all_reduce.check(points=2)
 def sums(t: Tester) -> None:
     """Every worker gets the sum of all arrays."""
     for k in (4, 3, 5, 2):
         for n in (k, 2 * k, 3 * k):
             check(t, numbers(t, k, n))
+    for arrays in special(t, 3):
+        check(t, arrays)
+    check(t, numbers(t, 3, 6), numbers(t, 3, 6))
 
 
 @ring_all_reduce.check(points=2)
@@ -360,10 +462,11 @@ def any_shape(t: Tester) -> None:
     """Arrays have any shape, type and layout; there may be fewer entries than workers."""
     for n, k in ((6, 4), (5, 3), (2, 3), (1, 4), (7, 2)):
         check(t, numbers(t, k, n))
-    for arrays in samples.alike(t.random, 3):
-        check(t, arrays)
-    for n in (3, 1):
-        check(t, numbers(t, 1, n))
+    for k in (3, 1):
+        for arrays in samples.alike(t.random, k):
+            check(t, arrays)
+    tiny = np.float32(1e-30)
+    check(t, [samples.numbers(t.random, (4,), "float32") * tiny for _ in range(3)])
 
 
 @ring_all_reduce.check(points=1, only_with=("sums",))
@@ -377,10 +480,10 @@ def same_bits(t: Tester) -> None:
 @ring_all_reduce.check(points=2, only_with=("sums",))
 def traffic(t: Tester) -> None:
     """A worker sends to the next one only, 2 * (size - 1) chunks of N / size entries."""
-    for n, k in ((12, 3), (12, 4), (8, 2), (10, 4), (3, 4)):
-        arrays = numbers(t, k, n)
+    for shape, k in (((12,), 3), ((12,), 4), ((8,), 2), ((10,), 4), ((3,), 4), ((5, 3), 4)):
+        arrays = numbers(t, k, *shape)
         got = check(t, arrays)
-        longest = -(-n // k)
+        longest = -(-arrays[0].size // k)
         most = 2 * (k - 1) * longest
         for rank in range(k):
             sent = got["sent"][rank]
@@ -394,16 +497,17 @@ def traffic(t: Tester) -> None:
             sizes = [size for _, size, _ in sent]
             told_ = f"{sum(sizes)} entries in {len(sent)} arrays"
             wanted = f"worker {rank} sends at most {most} entries, in {2 * (k - 1)} arrays"
-            if sum(sizes) > most:
+            if sum(sizes) > most and max(sizes) == arrays[0].size:
                 t.fail("bytes", wanted, told_, "A worker adds up one chunk only. Which entries "
                        "does it need of the others for that, and they of it?")  # fmt: skip
             if len(sent) > 2 * (k - 1):
-                t.fail("messages", wanted, told_,
-                       "Each array that is sent costs time, however short it is.")  # fmt: skip
+                t.fail("messages", wanted, told_, "Each array that is sent costs time, however "
+                       "short it is. Which one does the next worker have no need of?")  # fmt: skip
             if max(sizes, default=0) > longest:
                 t.fail("chunk", f"worker {rank} sends at most {longest} entries at a time",
                        f"{max(sizes)} entries in one array", "In a step all wait for the longest "
-                       "chunk. How can the entries be shared out more equally?")  # fmt: skip
+                       "array. How long is the longest chunk, and is more than a chunk sent?"
+                       )  # fmt: skip
 
 
 @ring_all_reduce.check(points=1, only_with=("sums",))
@@ -424,4 +528,5 @@ def a_death(t: Tester) -> None:
                         t.fail("swallowed", f"the error of receive from worker {rank}",
                                f"{show(got['results'][rank])}, as if nothing had happened",
                                "This worker goes on with a wrong sum. Who takes the error out of "
-                               "its way?")  # fmt: skip
+                               "its way, or sends it something all the same?")  # fmt: skip
+        check(t, numbers(t, k, 2 * k), after=", after a call in which a worker died")

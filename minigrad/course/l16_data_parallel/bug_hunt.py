@@ -112,7 +112,7 @@ WRONG = {
     "From which numbers are they drawn?",
     "one_generator": "One generator for all, and each worker draws the next numbers from it. How "
     "do all get the same?",
-    "other_worker": "All begin alike, but not with the weights of worker 0.",
+    "other_worker": "All begin alike, but not with the weights that worker 0 began with.",
     "mean_at_first": "All begin alike, with the mean of their weights. Whose weights does the task "
     "ask for?",
     "zeros": "All begin alike, with zeros. Whose weights does the task ask for?",
@@ -173,6 +173,9 @@ def check_path(t: Tester, n: int, m: int, k: int, sizes: tuple[int, ...]) -> Non
             t.fail("fixed_seed", f"w of worker 0 at first = {show(right[0, 0])}",
                    f"{show(got[0, 0])}, and the same with seed={seed + 1}", WRONG["fixed_seed"]
                    )  # fmt: skip
+    if not agree(got[0], right[0], rtol=1e-9, atol=1e-12):
+        alike = all(np.array_equal(one, got[0, 0]) for one in got[0])
+        why = WRONG["other_worker" if alike else "other_seeds"]
     for place in np.ndindex(right.shape[:2]):
         step, rank = place
         when = f"after step {step}" if step else "at first"

@@ -9,6 +9,14 @@ import numpy as np
 from minigrad.course.objects import StuckError, Worker
 
 
+class LostError(Exception):
+    """Raised by all_reduce in place of a StuckError, which is a RuntimeError: errors differ."""
+
+
+class UnlikeError(ValueError):
+    """Raised by all_reduce for arrays of different shapes."""
+
+
 class Killed(BaseException):
     """Ends a worker that a check kills."""
 
@@ -140,7 +148,7 @@ def replaced(errors):
     return {
         rank: f"{type(error).__name__}: {error}"
         for rank, error in errors.items()
-        if not isinstance(error, StuckError)
+        if not isinstance(error, StuckError | LostError)
     }
 
 
@@ -180,8 +188,11 @@ def reduce_all(mine, arrays, kill=(), before=()):
         "left": {f"{a} to {b}": len(box) for (a, b), box in post.boxes.items() if box},
         "errors": {rank: f"{error}" for rank, error in errors.items()},
         "replaced": replaced(errors),
-        "overwritten": [r for r, pair in enumerate(zip(kept, as_they_were, strict=True))
-                        if not np.array_equal(*pair)],
+        "overwritten": [
+            r
+            for r, pair in enumerate(zip(kept, as_they_were, strict=True))
+            if not np.array_equal(*pair)
+        ],
     }
 
 
@@ -194,13 +205,13 @@ def sum_of_all(worker, counts, x):
         worker.send(0, x)
         total = worker.receive(0)
         if total.shape != x.shape:
-            raise ValueError(f"all_reduce: shape {x.shape} here, {total.shape} on worker 0")
+            raise UnlikeError(f"shape {x.shape} here, {total.shape} on worker 0")
         return total
     total = x.copy()
     for rank in others:
         part = worker.receive(rank)
         if part.shape != x.shape:
-            raise ValueError(f"all_reduce: shape {x.shape} on worker 0, {part.shape} on {rank}")
+            raise UnlikeError(f"shape {x.shape} on worker 0, {part.shape} on {rank}")
         total += part
     for rank in others:
         worker.send(rank, total)
@@ -210,35 +221,46 @@ def sum_of_all(worker, counts, x):
 def slope(w, x, y):
     """Return the gradient of the mean of (x @ w - y)**2 over rows; nan where there is no row.
 
-    If w has no axes, x has one, and x * w takes the place of x @ w.
+    If w has no axes, x has one, and x * w takes the place of x @ w; or x's rows have no entries,
+    and w itself does.
     """
     if not len(x):
         return np.full(w.shape, np.nan)
     if not np.ndim(w):
+        if np.ndim(x) > 1:
+            return np.asarray(2 * np.mean(w - y))
         return np.asarray(2 * np.mean(x * (x * w - y)))
     return 2 * x.T @ (x @ w - y) / len(x)
 
 
-def sum_until(worker, counts, n_before, n_calls, x):
-    """Return the sum of the workers' arrays, or die after so many calls, if n_calls is not None."""
+def sum_until(worker, counts, n_before, n_calls, lost, x):
+    """Return the sum of the workers' arrays, or die after so many calls, if n_calls is not None.
+
+    With `lost`, raises a LostError in place of a StuckError.
+    """
     if n_calls is not None and len(counts[worker.rank]) - n_before == n_calls:
         raise Killed
-    return sum_of_all(worker, counts, x)
+    try:
+        return sum_of_all(worker, counts, x)
+    except StuckError as error:
+        if not lost:
+            raise
+        raise LostError(f"{error}") from error
 
 
-def steps(mine, w, parts, learning_rate, dies=None):
+def steps(mine, weights, parts, learning_rate, dies=None, lost=False):
     """Call dp_step as several workers, for several steps; return what can be seen of it.
 
     Args:
         mine: the learner's module.
-        w: the weights at first.
+        weights: for each worker its copy of the weights at first; it is written to.
         parts: for each worker a list, for each step its (x, y).
         learning_rate: a float.
         dies: None, or (rank, step, n): in that step, that worker dies in its call number n of
             all_reduce, counted from 0, or at the end of the step if it makes no such call.
+        lost: whether the error of all_reduce is a LostError, and not a StuckError.
     """
     counts = [[] for _ in parts]
-    weights = [w.copy() for _ in parts]
     paths = [[] for _ in parts]
     returned, changed = [], []
 
@@ -247,7 +269,8 @@ def steps(mine, w, parts, learning_rate, dies=None):
         for k, (x, y) in enumerate(rows):
             n_calls = dies[2] if dies and dies[:2] == (worker.rank, k) else None
             before = x.copy(), y.copy()
-            all_reduce = partial(sum_until, worker, counts, len(counts[worker.rank]), n_calls)
+            n_before = len(counts[worker.rank])
+            all_reduce = partial(sum_until, worker, counts, n_before, n_calls, lost)
             returned.append(plain(mine.dp_step(all_reduce, slope, mine_now, x, y, learning_rate)))
             if n_calls is not None:
                 raise Killed
@@ -256,8 +279,11 @@ def steps(mine, w, parts, learning_rate, dies=None):
             paths[worker.rank].append(mine_now.copy())
 
     _, errors, post = run_workers(work, [(rows,) for rows in parts])
-    first_error(errors)
+    unlike = [error for error in errors.values() if isinstance(error, UnlikeError)]
+    if not unlike:
+        first_error(errors)
     return {
+        "unlike": f"{unlike[0]}" if unlike else "",
         "paths": paths,
         "weights": [one.copy() for one in weights],
         "returned": [one for one in returned if one is not None],

@@ -11,8 +11,10 @@ import numpy as np
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.course.l16_data_parallel.driver import run_workers, slope, sum_of_all
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.wire import laid_out
 
 dp_step = lesson.exercise(
     "dp_step",
@@ -35,11 +37,23 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
     n = len(x)
     if kind == "skipped" and not n:
         return None
+    if kind == "entries":
+        n = x.size
     mean = gradient(w, x, y) if n or kind == "empty" else np.zeros_like(w)
+    if kind == "flat_skipped" and n and not mean.any():
+        return None
     g = np.nan_to_num(n * mean) if kind == "nan_hidden" else n * mean
     count = max(n, 1) if kind == "counted_empty" else n
     if kind == "local":
         w -= learning_rate * mean
+        return None
+    if kind == "undone":
+        w -= learning_rate * g
+        try:
+            total, n_rows = all_reduce(g), all_reduce(np.array(float(n)))
+        finally:
+            w += learning_rate * g
+        w -= learning_rate * total / n_rows
         return None
     if kind == "half_written":
         before = w.copy()
@@ -70,6 +84,8 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
     if kind == "weights_summed":
         w[...] = all_reduce(w - learning_rate * mean)
         return None
+    if kind == "own_share":
+        total = g + (total - g)
     if kind == "own_first":
         w -= learning_rate * g / n_rows
         w -= learning_rate * (total - g) / n_rows
@@ -125,9 +141,38 @@ for kind in ("mean_of_means", "weights_averaged"):
 dp_step.mistake("means_of_some", MEANS)(partial(step, kind="over_those_with_rows"))
 for key in (
     *("skipped", "empty", "returned", "not_in_place", "own_first", "half_written", "swallowed"),
-    "nan_hidden",
+    *("nan_hidden", "entries"),
 ):
     dp_step.mistake(key)(partial(step, kind=key))
+dp_step.mistake("skipped")(partial(step, kind="flat_skipped"))
+dp_step.mistake("own_first")(partial(step, kind="own_share"))
+
+
+@dp_step.mistake("half_written")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    before = w.copy()
+    n_rows = all_reduce(np.array(float(len(x))))
+    try:
+        w -= learning_rate * (len(x) * gradient(w, x, y) if len(x) else 0 * w)
+        w[...] = before - learning_rate * all_reduce((before - w) / learning_rate) / n_rows
+    except RuntimeError:  # the error is of another class
+        w[...] = before
+        raise
+
+
+@dp_step.mistake("not_in_place")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    flat = w.reshape(-1)
+    new = w.copy()
+    step(all_reduce, gradient, new, x, y, learning_rate)
+    flat[:] = new.reshape(-1)
+
+
+@dp_step.mistake("unlike")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    g = len(x) * gradient(w, x, y) if len(x) else np.zeros(w.size)
+    n_rows = all_reduce(np.array(float(len(x))))
+    w -= learning_rate * all_reduce(g).reshape(w.shape) / n_rows
 
 
 @dp_step.mistake("changed_input")
@@ -160,7 +205,7 @@ def _(all_reduce, gradient, w, x, y, learning_rate):
     w[:] = w - learning_rate * all_reduce(g) / n_rows
 
 
-@dp_step.mistake("raised")
+@dp_step.mistake("unlike")
 def _(all_reduce, gradient, w, x, y, learning_rate):
     step(all_reduce, gradient, w, x, y, learning_rate)
     all_reduce(x)
@@ -213,6 +258,8 @@ def told(w: np.ndarray, parts: Parts, rate: float) -> str:
         each = "; ".join(f"{one} on worker {rank}" for rank, one in enumerate(some))
         return f"dp_step, {each}; w = {show(w, bare=True)}, learning_rate = {rate:g}"
     calls = "" if steps == 1 else f", {steps} steps"
+    if parts[0][0][0].shape[1:] == (0,):
+        calls += f", x of shape {' and '.join(str(rows[0][0].shape) for rows in parts)}"
     one = f"dp_step on {k} worker{'s' * (k > 1)} with {n} rows{calls}, w = {show(w)}"
     return f"{one}, learning_rate = {rate:g}"
 
@@ -226,13 +273,19 @@ WHOLE = (
 def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
     """Check the weights of all workers after each step; return the driver's reply."""
     given = told(w, parts, rate)
-    got = t.drive("steps", w, parts, rate, given=given)
+    got = t.drive("steps", copies(w, len(parts)), parts, rate, given=given)
     counts = got["counts"]
+    if got["unlike"]:
+        why = "Which worker has another one, and why?"
+        if 0 in [len(x) for rows in parts for x, _ in rows]:
+            why = "Which shape has that which a worker without rows adds?"
+        t.fail("unlike", "arrays of one shape in each call of all_reduce", got["unlike"], why)
     if got["stuck"] or got["errors"]:
         calls = ", ".join(f"{n} on worker {rank}" for rank, n in enumerate(counts))
         t.fail("skipped", "as many calls of all_reduce on every worker",
                f"{calls}; {next(iter(got['errors'].values()))}",
-               "The others wait for one that does not come. Which way does it go?")  # fmt: skip
+               "The others wait for one that does not come. Which way does it go?" + (
+                   " (Its gradient is 0 here.)" if flat(parts) else ""))  # fmt: skip
     if got["changed"]:
         t.fail("changed_input", "x and y as they were", f"others on worker {got['changed'][0]}",
                "The rows belong to the caller, who needs them in the next epoch.")  # fmt: skip
@@ -248,17 +301,38 @@ def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
                     f", and {show(returned[0])} returned" if returned else ""
                 )
                 t.fail("returned" if returned else "not_in_place", f"w = {show(wanted)}{when}",
-                       said, "w = … gives the name to a new array: write into the old one."
-                       )  # fmt: skip
+                       said, samples.attempt_for(w, path[k], UNMOVED))  # fmt: skip
+            if np.isnan(path[k]).any() and parts[0][0][0].shape[1:] == (0,):
+                t.fail("entries", f"w = {show(wanted)}{when}", f"w = {show(path[k])}",
+                       "The rows of x have no entries here, and are rows all the same. How do you "
+                       "count them?")  # fmt: skip
             if np.isnan(path[k]).any():
                 t.fail("empty", f"w = {show(wanted)}{when}", f"w = {show(path[k])}",
                        "The gradient of a mean over no rows is nan. What does a worker without "
                        "rows add?")  # fmt: skip
+            near = agree(path[k], wanted, rtol=1e-6, atol=1e-6)
             t.close(path[k], wanted, what=f"w on worker {rank}{when}", rtol=1e-10, atol=1e-12,
-                    attempt=WHOLE, mistakes=known(t, w, parts, rate, rank, k))  # fmt: skip
+                    attempt=WRONG["rounded"] if near else WHOLE,
+                    mistakes=known(t, w, parts, rate, rank, k))  # fmt: skip
     if got["returned"]:
         t.fail("returned", "None", show(got["returned"][0]), "The result is in w.")
     return got
+
+
+UNMOVED = (
+    "Is the new w written into the old one (w = … only gives its name to a new array)? And if so, "
+    "is the step 0?"
+)
+
+
+def copies(w: np.ndarray, n: int) -> list[np.ndarray]:
+    """Return n copies of w that lie in memory as w does."""
+    return [laid_out(w, [step // w.itemsize for step in w.strides]) for _ in range(n)]
+
+
+def flat(parts: Parts) -> bool:
+    """Return whether a worker has rows, and all of them are zeros, so that its gradient is 0."""
+    return any(len(x) and not x.any() for rows in parts for x, _ in rows)
 
 
 def draw(
@@ -280,7 +354,7 @@ def check_nan(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> None:
     """Check that a worker with rows whose gradient is nan makes the new weights nan."""
     parts[0][0][1][0] = np.nan
     given = f"{told(w, parts, rate)}; the first y of worker 0 is nan"
-    got = t.drive("steps", w, parts, rate, given=given)
+    got = t.drive("steps", copies(w, len(parts)), parts, rate, given=given)
     for rank, weights in enumerate(got["weights"]):
         if not np.isnan(weights).all():
             t.fail("nan_hidden", f"w on worker {rank} is nan, as with one worker",
@@ -295,6 +369,13 @@ def unequal_parts(t: Tester) -> None:
         check(t, *draw(t, lengths), 0.1)
         check(t, *draw(t, lengths, shape=(2, 3)), 0.05)
         check(t, *draw(t, lengths, shape=()), 0.05)
+    for layout in samples.views(samples.numbers(t.random, (2, 3))):
+        check(t, layout, draw(t, (1, 3), shape=(2, 3))[1], 0.05)
+    w, parts = draw(t, (2, 3))
+    parts[0][0][0][:] = 0  # the gradient of worker 0 is 0
+    check(t, w, parts, 0.1)
+    w, parts = draw(t, (1, 3), shape=())
+    check(t, w, [[(np.zeros((len(x), 0)), y) for x, y in rows] for rows in parts], 0.1)
     check_nan(t, *draw(t, (2, 0, 3)), 0.1)
 
 
@@ -310,8 +391,8 @@ def equal_parts(t: Tester) -> None:
 @dp_step.check(points=1, only_with=("unequal_parts",))
 def same_bits(t: Tester) -> None:
     """After 20 steps all copies of w have the same bits."""
-    for lengths in ((3, 2, 2), (2, 0, 3, 1)):
-        w, parts = draw(t, lengths, steps=20)
+    for lengths, shape in (((3, 2, 2), (2,)), ((2, 0, 3, 1), (2,)), ((7, 1, 2), (8,))):
+        w, parts = draw(t, lengths, steps=20, shape=shape)
         got = check(t, w, parts, 0.03)
         for rank, one in enumerate(got["weights"]):
             if one.tobytes() != got["weights"][0].tobytes():
@@ -326,13 +407,15 @@ def same_bits(t: Tester) -> None:
 @dp_step.check(points=1, only_with=("equal_parts",))
 def a_death(t: Tester) -> None:
     """If a worker has died, the others get an error, and their w is as it was."""
-    for lengths in ((2, 3), (2, 1, 3)):
+    for lengths, lost in (((2, 3), False), ((2, 1, 3), True)):
         w, parts = draw(t, lengths, steps=3)
         for dead in range(len(lengths)):
             for when, n in ((0, 0), (0, 1), (1, 1), (1, 2)):
                 given = f"{told(w, parts, 0.1)}; worker {dead} dies in step {when + 1}, "
                 given += f"after {n} call{'s' * (n != 1)} of all_reduce"
-                got = t.drive("steps", w, parts, 0.1, (dead, when, n), given=given)
+                given += ", whose error is no RuntimeError" if lost else ""
+                weights, dies = copies(w, len(parts)), (dead, when, n)
+                got = t.drive("steps", weights, parts, 0.1, dies, lost, given=given)
                 for rank, said in got["replaced"].items():
                     t.fail("replaced", f"the error of all_reduce from worker {rank}", said,
                            "Another error takes its place. What if you do not catch it?"
@@ -350,3 +433,9 @@ def a_death(t: Tester) -> None:
                             rtol=1e-10, atol=1e-12, key="half_written",
                             attempt="all_reduce raised, and w has changed. What is written "
                             "before the last call has come back?")  # fmt: skip
+                    before = got["paths"][rank][-1] if n_done else w
+                    if got["weights"][rank].tobytes() != before.tobytes():
+                        t.fail("half_written", f"w on worker {rank} after it as it was before the "
+                               "step, to the last bit", "a difference in the last bits",
+                               "a - b + b is not always a. What is written before the last call "
+                               "has come back?")  # fmt: skip

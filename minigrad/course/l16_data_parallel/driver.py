@@ -105,7 +105,8 @@ def run_workers(function, arguments, kill=()):
         (results by rank, None where there is none; errors {rank: exception}; the Post).
     """
     post = Post(len(arguments), kill)
-    results, errors = [None] * post.size, {}
+    results: list = [None] * post.size
+    errors = {}
 
     def work(rank, mine):  # a worker's frames hold nothing of the others'
         post.begin(rank)

@@ -62,6 +62,7 @@ LONGEST_COMPILATION = 60.0  # seconds that a fork waits at most
 # thread is importing during a fork stays locked in the child.
 lock = PoliteLock()
 
+_of_numba = []  # Numba's own lock, once forks wait for it
 _modules = {}
 loaded = []  # names of loaded modules, in order: shows how many kernels a process needed
 
@@ -145,6 +146,23 @@ def hold_over_forks():
     hold(Held(lock, LONGEST_COMPILATION))
 
 
+def is_compiling():
+    """Return whether another thread loads or compiles a kernel.
+
+    Also one of a user, once minigrad has loaded a kernel: only then do forks wait for Numba's lock.
+    """
+    hold_over_forks()
+    return not all(map(_is_free, (lock, *_of_numba)))
+
+
+@uninterrupted
+def _is_free(one):
+    is_free = one.acquire(timeout=0)
+    if is_free:
+        one.release()
+    return is_free
+
+
 @functools.cache
 def _versions():
     import llvmlite  # only with the first kernel: importing minigrad stays quick
@@ -156,6 +174,7 @@ def _versions():
     if (foreign := getattr(llvm.ffi.lib, "_lock", None)) is not None:
         locks.append(foreign._lock)
     hold(*(Held(one, LONGEST_COMPILATION) for one in locks))
+    _of_numba.append(global_compiler_lock._lock)
     _mark_locks()
     python = ".".join(map(str, sys.version_info[:3]))
     return f"python {python}, numba {numba.__version__}, llvmlite {llvmlite.__version__}"

@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.arguments import function as function_of
 from minigrad.arguments import number, whole
 from minigrad.devices.backend import chosen, set_default
+from minigrad.devices.loader import is_compiling
 from minigrad.distributed.engine import WAITS_LONGER, Engine, absent
 from minigrad.distributed.membership import TIMEOUT, Group, membership, runs
 from minigrad.distributed.supervisor import first_line
@@ -17,6 +18,7 @@ from minigrad.errors import DistributedError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import ready
 
+LOOK = 0.05  # seconds between two looks whether a thread compiles
 GRACE = 2.0  # seconds that a rank at work has to end after another one has failed
 
 
@@ -44,7 +46,7 @@ class Meeting:
         """Return what all ranks left in a round, by rank."""
         with self.changed:
             came = self.rounds[place]
-            self.changed.wait_for(lambda: self._is_over(came), self.timeout)
+            self._wait(lambda: self._is_over(came))
             if len(came) == self.size:
                 self.taken[place] += 1
                 if self.taken[place] == self.size:
@@ -57,6 +59,18 @@ class Meeting:
             del came[rank]  # no rank that comes later takes the round for complete
             self._note(rank, ranks, text)
             raise absent(head, ranks, text, WAITS_LONGER if is_late else None)
+
+    def _wait(self, is_over):
+        """Wait until is_over() is true, or for `timeout`; its clock stands while threads compile.
+
+        Threads compile one after the other, so a rank may have to wait for all the others.
+        """
+        left = self.timeout
+        while left > 0 and not is_over():
+            began = time.monotonic()
+            self.changed.wait(min(left, LOOK))
+            if not is_compiling():
+                left -= time.monotonic() - began
 
     def _is_over(self, came):
         return len(came) == self.size or any(k not in came for k in self.reasons)
@@ -71,7 +85,7 @@ class Meeting:
         """Return the next message of one rank to another."""
         with self.changed:
             found = self.sent[source, rank]
-            self.changed.wait_for(lambda: found or source in self.reasons, self.timeout)
+            self._wait(lambda: found or source in self.reasons)
             if found:
                 return found.popleft()
             late = [source], f"sent nothing within {self.timeout:g} s"

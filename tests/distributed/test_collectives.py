@@ -11,7 +11,9 @@ import pytest
 import minigrad as mg
 from minigrad import distributed as d
 from minigrad import errors
+from minigrad.devices import loader
 from minigrad.distributed import membership
+from minigrad.distributed.engine import Head
 
 DTYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool")
 
@@ -272,6 +274,57 @@ def test_a_rank_that_does_not_come_is_named_by_all_that_wait():
         assert waited < 15  # not until the rank comes
     finally:
         release.set()
+
+
+def numba_lock():
+    """Numba's own, which a kernel of a user holds while it compiles."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    loader.load_source("sums")  # only then is it looked at
+    return global_compiler_lock
+
+
+@pytest.mark.parametrize("lock", [lambda: loader.lock, numba_lock], ids=["minigrad", "numba"])
+@pytest.mark.parametrize("call", ["barrier", "receive"])
+def test_a_rank_that_compiles_is_waited_for_beyond_the_timeout(lock, call):
+    held, its_lock = threading.Event(), lock()
+
+    def meet():
+        if call == "barrier":
+            return d.barrier()
+        engine = membership.current("test").engine
+        return engine.receive(1, Head(1, "test", "")) if d.rank() == 0 else engine.send("x", 0)
+
+    def work():
+        if d.rank() == 0:
+            assert held.wait(20)
+            return meet()
+        with its_lock:
+            held.set()
+            time.sleep(1.0)  # ten timeouts
+            return meet()  # inside: the clock of rank 0 never runs
+
+    assert d.run(work, 2, timeout=0.1) == [None if call == "barrier" else "x", None]
+
+
+def test_the_clock_runs_on_once_a_rank_has_compiled():
+    held, release = threading.Event(), threading.Event()
+
+    def work(rank):
+        if rank == 0:
+            assert held.wait(20)
+            d.barrier()
+            return
+        with loader.lock:
+            held.set()
+            time.sleep(0.3)
+        release.wait(20)  # hangs, though it has compiled before
+
+    try:
+        found, _ = faults(work, ranks=2, timeout=0.1)
+    finally:
+        release.set()
+    assert "rank 1 did not come within 0.1 s" in str(found[0])
 
 
 def test_a_rank_that_comes_after_the_others_gave_up_is_told():

@@ -39,7 +39,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "direct": ("lazy", "sums", "tiles"),
     "blas": ("sums",),
     "product": ("step", "blas.T"),
-    "led_product": ("product.f4", "product.f8"),
+    "led_calls": ("step",),
     "storage_f2": ("rounding", "storage"),
     "storage_b2": ("rounding", "storage"),
 }
@@ -64,6 +64,7 @@ lock = PoliteLock()
 
 _of_numba = []  # Numba's own lock, once forks wait for it
 _modules = {}
+_compiled = {}  # {entry: what Numba knows of it}
 loaded = []  # names of loaded modules, in order: shows how many kernels a process needed
 
 
@@ -255,7 +256,25 @@ def _bytecode(path, text):
 
 def entry(function):
     """Return a kernel's machine code, callable without Numba's dispatcher (180 vs. 300 ns)."""
-    return next(iter(function.overloads.values())).entry_point
+    found = next(iter(function.overloads.values()))
+    _compiled[found.entry_point] = found
+    return found.entry_point
+
+
+@functools.cache
+def machine_code(kernel):
+    """Return (address, number of arguments, which of them are floats, as bits) of an entry.
+
+    Return None for another function, one that returns a value, or one that takes more than numbers.
+    """
+    found = _compiled.get(kernel)
+    if found is None or str(found.signature.return_type) != "none":
+        return None
+    kinds = [str(kind) for kind in found.signature.args]
+    if not {"int64", "float64"}.issuperset(kinds):
+        return None
+    address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    return address, len(kinds), sum(1 << k for k, kind in enumerate(kinds) if kind == "float64")
 
 
 @functools.cache

@@ -6,7 +6,9 @@ workqueue aborts when two threads enter it. A forked child makes a new pool.
 
 import ctypes
 import functools
+import itertools
 import os
+import struct
 import sys
 import threading
 import time
@@ -14,7 +16,7 @@ from array import array as integers
 from operator import methodcaller
 from typing import Any
 
-from minigrad.devices import denormals
+from minigrad.devices import denormals, loader
 from minigrad.memory.interrupts import uninterrupted
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
@@ -38,18 +40,20 @@ def _count():
 
 SPLIT = 1 << 17  # elements from which a generated kernel is split among threads
 PER_THREAD = 2  # calls, so that a thread that comes late takes fewer
+CALLS = 64  # on a board at once
+INTEGERS, FLOATS, MIXED = 32, 3, 9  # as in source/led_calls.py
 
 
 class _Board:
     """Words that all threads see, where a leader and the workers on standby meet.
 
-    The kernels of `source/led_product.py` know its places. serve(address): what the workers run.
+    The kernels of `source/led_calls.py` know its places. serve(address): what the workers run.
     mode: for subnormal numbers.
     """
 
     def __init__(self, serve=None, mode=None):
         self.serve, self.mode = serve, mode
-        self._words = integers("q", bytes(512))
+        self._words = integers("q", bytes(320 + 8 * CALLS))
         start = self._words.buffer_info()[0]
         self.address = (start + 63) & ~63  # a cache line of its own
         self._over = (self.address - start) // 8 + 1
@@ -69,6 +73,28 @@ def find_yield():
     else:
         function = ctypes.CDLL(None).sched_yield
     llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)
+
+
+@functools.cache
+def _form(kernel):
+    """Return (address, form, format of the arguments) of a kernel that `lead` can call, or None.
+
+    form: as in source/led_calls.py. format: of the module struct.
+    """
+    code = loader.machine_code(kernel)
+    if code is None:
+        return None
+    address, n, floats = code
+    if not 0 < n <= (MIXED if floats else INTEGERS) or floats >> FLOATS:
+        return None
+    return address, n + (floats << 8), "".join("d" if floats >> k & 1 else "q" for k in range(n))
+
+
+@functools.cache
+def _led():
+    """Return the functions that make calls of machine code: of a leader, of who stands by."""
+    find_yield()
+    return [loader.source_kernel("led_calls", name) for name in ("lead", "serve")]
 
 
 class _Worker:
@@ -192,9 +218,17 @@ class Threads:
 
         One caller at a time uses the workers; others run alone, also at interpreter shutdown, when
         no worker runs. The first exception of a call is raised when all calls have ended.
+
+        A kernel's calls need no interpreter: workers on standby make them (`lead`).
         """
-        if len(argument_lists) == 1:
+        if (count := len(argument_lists)) == 1:
             function(*argument_lists[0])
+            return
+        if count <= CALLS and (known := _form(function)) is not None:
+            address, form, kinds = known
+            words = struct.pack(kinds * count, *itertools.chain.from_iterable(argument_lists))
+            words = integers("q", words)
+            self.lead(*_led(), (count, self.count, address, form, words.buffer_info()[0]))
             return
         shared, workers, taken = _Shared(function, argument_lists), [], [False]
         try:
@@ -233,7 +267,7 @@ class Threads:
         """Make the call lead(board, *arguments), of which workers on standby take parts.
 
         Workers that sleep are told to stand by: they come too late for this call, and serve the
-        next ones. Both functions are machine code that releases the GIL: `source/led_product.py`.
+        next ones. Both functions are machine code that releases the GIL: `source/led_calls.py`.
         """
         board, taken = None, [False]
         try:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.devices import loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.own_matmul import state
-from minigrad.devices.threads import find_yield, threads
+from minigrad.devices.threads import threads
 from minigrad.errors import DTypeError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -327,13 +326,13 @@ def sharing(request, monkeypatch):
     monkeypatch.setattr(blas, "ALONE", 0)
     monkeypatch.setattr(blas, "SHARED", 1)
     monkeypatch.setattr(threads, "count", request.param)
-    parts, lead = [], threads.lead
+    parts, run = [], threads.run
 
-    def noted(function, serve, arguments):
-        parts.append(arguments[0])
-        lead(function, serve, arguments)
+    def noted(function, argument_lists):
+        parts.append(len(argument_lists))
+        run(function, argument_lists)
 
-    monkeypatch.setattr(threads, "lead", noted)
+    monkeypatch.setattr(threads, "run", noted)
     return parts
 
 
@@ -361,30 +360,6 @@ def test_shared_batches_and_sums_over_batches_equal_numpy(sharing):
     assert sharing
 
 
-TURN, NEXT, PRODUCT = 0, 8, 24  # places on the board of led_product.py, in words
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-def test_a_thread_on_standby_computes_the_parts_that_are_left(dtype):
-    blas.find_blas()
-    find_yield()
-    lead, serve = (loader.source_kernel("led_product", f) for f in ("lead", "serve"))
-    a, b = normal(100, 7, dtype=dtype), normal(7, 33, dtype=dtype)
-    out = np.full((100, 33), np.nan, dtype)
-    board = np.zeros(64, np.int64)
-    places = [x.ctypes.data for x in (a, b, out)]
-    sizes = 100, 33, 7, 7, 33, 33, 0, 0, 0, 1, 0, 0, 0, out.itemsize
-    lead(board.ctypes.data, 0, *places, *sizes)
-    assert board[TURN] == 2
-    assert np.isnan(out).all(), "of no parts"
-    serve(board.ctypes.data)  # nobody opens the board: it returns
-    board[PRODUCT], board[NEXT], board[TURN] = 3, 1, 3  # opened again; part 0 is taken
-    serve(board.ctypes.data)
-    rows = np.flatnonzero(~np.isnan(out).any(1))
-    np.testing.assert_allclose(out[rows], (a @ b)[rows], rtol=TOLERANCE[dtype])
-    np.testing.assert_array_equal(rows, np.arange(48, 100))
-
-
 def test_products_of_both_dtypes_in_turn_are_led_at_one_board(sharing):
     a, boards = normal(40, 40), set()
     for dtype in ["float32", "float64"] * 3:
@@ -398,18 +373,13 @@ def test_blas_wakes_no_threads_of_its_own_in_any_big_product(monkeypatch):
     count, during = [8], []
     functions = {"get": lambda: count[0], "set": lambda n: count.__setitem__(0, n)}
     monkeypatch.setattr(blas, "_counts", functions.__getitem__)
-    gemm, load = blas.gemm, loader.source_kernel
+    gemm, run = blas.gemm, threads.run
 
     def noting(function):
         return lambda *arguments: (during.append(count[0]), function(*arguments))
 
     monkeypatch.setattr(blas, "gemm", lambda dtype: noting(gemm(dtype)))
-
-    def noting_products(name, function, *kinds):
-        found = load(name, function, *kinds)
-        return found if function == "serve" else noting(found)  # other threads wait in that one
-
-    monkeypatch.setattr(loader, "source_kernel", noting_products)
+    monkeypatch.setattr(threads, "run", noting(run))
     for size in (90, 200):  # alone, and shared
         x = mg.variable(normal(size, size))
         close(x @ x, x.numpy() @ x.numpy())

@@ -21,7 +21,6 @@ from minigrad.memory.interrupts import uninterrupted
 
 ALONE = 1 << 18  # multiplications up to which OpenBLAS uses one thread anyway
 SHARED = 1 << 19  # multiplications from which our threads share a product
-LED = "lead", "serve"  # functions in source/led_product.py
 COUNT = "scipy_openblas_{}_num_threads64_"  # OpenBLAS functions that get or set its thread count
 
 
@@ -159,8 +158,9 @@ def _multiply(dtype, places, numbers, row, inner):
             function(*places, *numbers, row, *inner)
             return
         find_yield()
-        lead, serve = (loader.source_kernel("led_product", f) for f in LED)
-        threads.lead(lead, serve, (parts, *places, *numbers, row, *inner, dtype.itemsize))
+        product = loader.source_kernel("product", "product", dtype.code)
+        rest = (parts, *places, *numbers, row, *inner)
+        threads.run(product, [(t, *rest) for t in range(parts)])
 
 
 def bound_product(a, b, out, has_bias):

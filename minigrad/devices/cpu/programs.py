@@ -25,11 +25,11 @@ class BoundKernel:
     multiples of grain.
     """
 
-    __slots__ = ("entry", "extra", "grain", "size", "steps", "units", "work")
+    __slots__ = ("cuts", "entry", "extra", "grain", "size", "steps", "units", "work")
 
     def __init__(self, entry, extra, work, steps, grain=1):
         self.entry, self.extra, self.work, self.steps = entry, extra, work, steps
-        self.size, self.grain = extra[0] if extra else 0, grain
+        self.size, self.grain, self.cuts = extra[0] if extra else 0, grain, {}
         self.units = -(-self.size // grain)
 
     def run(self, operands):
@@ -41,12 +41,21 @@ class BoundKernel:
 
     def calls(self, operands, parts):
         """Return the argument tuple of each part."""
+        cuts = self.cuts.get(parts)
+        if cuts is None:
+            cuts = self.cuts[parts] = self._cut(parts)
+        return [  # no 0 is added: that would take the sign of a number -0.0
+            (*[x + d if d else x for x, d in zip(operands, more, strict=True)], *extra)
+            for more, extra in cuts
+        ]
+
+    def _cut(self, parts):
+        """Return for each part (what to add to each operand, integer arguments)."""
         cuts = [self.units * p // parts for p in range(parts + 1)]
         return [
             (
-                *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
-                min(b * self.grain, self.size) - a * self.grain,
-                *self.extra[1:],
+                [a * s for s in self.steps],
+                (min(b * self.grain, self.size) - a * self.grain, *self.extra[1:]),
             )
             for a, b in itertools.pairwise(cuts)
         ]

@@ -57,6 +57,13 @@ class Device:
         """
         raise NotImplementedError
 
+    def empty_rows(self, x: Array, dtype: DType) -> Array:
+        """Return an Array of x's shape for the results of `rows`, with undefined elements.
+
+        Its layout is the one that is fastest beside x.
+        """
+        return self.empty(x.shape, dtype)
+
     def matmul(
         self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False
     ) -> None:

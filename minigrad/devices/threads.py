@@ -17,6 +17,7 @@ from operator import methodcaller
 from typing import Any
 
 from minigrad.devices import denormals, loader
+from minigrad.formulas.kinds import cost
 from minigrad.memory.interrupts import uninterrupted
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
@@ -38,7 +39,8 @@ def _count():
     return min(8, os.cpu_count() or 1)
 
 
-SPLIT = 1 << 17  # elements from which a generated kernel is split among threads
+SPLIT = 1 << 17  # additions of elements from which a generated kernel is split among threads
+PER_ELEMENT = 10  # arithmetic, as `cost` counts it, that takes as long as to load and store
 PER_THREAD = 2  # calls, so that a thread that comes late takes fewer
 CALLS = 64  # on a board at once
 INTEGERS, FLOATS, MIXED = 32, 3, 9  # as in source/led_calls.py
@@ -73,6 +75,11 @@ def find_yield():
     else:
         function = ctypes.CDLL(None).sched_yield
     llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)
+
+
+def work_of(program):
+    """Return how many additions take as long as a program does per element."""
+    return 1 + cost(program.outputs) // PER_ELEMENT
 
 
 @functools.cache

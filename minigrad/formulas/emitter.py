@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minigrad.array.dtypes import DType, by_name, real_of
+from minigrad.array.dtypes import DType, by_name, float32, real_of
 from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression, symbol
 from minigrad.formulas.kinds import OWN, WHOLE, Kinds, result_kind
 
@@ -156,9 +156,8 @@ class Emitter:
             return f"{values[0]} {INFIX[op]} {values[1]}"
         if op == "pow":  # if y is one number, LLVM makes a loop for each case: products are fast
             x, y, two, three = *values, f"{self.real}(2)", f"{self.real}(3)"
-            return (
-                f"{x} * {x} if {y} == {two} else {x} * {x} * {x} if {y} == {three} else {x} ** {y}"
-            )
+            cube, other = f"{x} * {x} * {x}", self.power(x, y)
+            return f"{x} * {x} if {y} == {two} else {cube} if {y} == {three} else {other}"
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
@@ -175,6 +174,13 @@ class Emitter:
         if op in LIBRARY:
             return f"{LIBRARY[op]}({values[0]})" if kind == "f" else values[0]
         raise AssertionError(f"no code for {op}")
+
+    def power(self, x, y):
+        """Return the text of a power of floats."""
+        if self.real != float32.text:
+            return f"{x} ** {y}"
+        self.includes.add("float_powers")
+        return f"pow_f4({x}, {y})"
 
     def _as_stored(self, e, dtype):
         """Return the text of e as if it was stored to an array of `dtype` and loaded again."""

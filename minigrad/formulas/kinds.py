@@ -8,6 +8,7 @@ OWN = {  # functions of mathematics.py
     "floor_divide", "remainder",
 }  # fmt: skip
 OWN_COST = 30  # one exp costs about as much as 30 additions
+COSTS = {"div": 6, "sqrt": 6, "pow": 20}  # a power more, but a square and a cube less
 WHOLE = {"floor_divide", "remainder", "pow"}  # for ints: functions of powers.py
 REAL_ONLY = OWN - WHOLE | {"sqrt", "div", "cast_float", "row_mean"}
 TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
@@ -77,5 +78,5 @@ class Kinds:
 
 def cost(formulas):
     """Estimate the arithmetic of formulas, in additions."""
-    return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
+    return sum(OWN_COST if e.op in OWN else COSTS.get(e.op, 1)
                for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

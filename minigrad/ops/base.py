@@ -291,7 +291,9 @@ class RowWise(Elementwise, abstract=True):
                     f"{cls.name}: wanted operands that broadcast to the first",
                     f"{o.shape} and {shape}",
                 )
-        out = device.empty(shape if cls.keeps_row else (*shape[:-1], 1), dtype)
+        out = (
+            device.empty_rows(x, dtype) if cls.keeps_row else device.empty((*shape[:-1], 1), dtype)
+        )
         if x.size:
             mode = ("store" if cls.keeps_row else "row",)
             device.rows(cls.program, mode, operands, (out,), shape)

@@ -23,7 +23,7 @@ from minigrad.array.dtypes import bool_
 from minigrad.devices.backend import like
 from minigrad.devices.cpu import routes
 from minigrad.devices.cpu.own_matmul import state as own_matmul
-from minigrad.devices.threads import SPLIT
+from minigrad.devices.threads import SPLIT, work_of
 from minigrad.memory.interrupts import ALONE
 from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.modes import INFERENCE, NO_GRAD, RECORD, SLOW, SPAN, note, state
@@ -238,7 +238,7 @@ def _uniform(kinds, is_recorded, gives_bools):
     ]
     known = f"{'numbered' if is_numbered else 'entries'}[{first}.dtype.index]"
     return (
-        f"if {' and '.join(tests)} and {first}.size < {SPLIT}:\n    entry = {known}\n"
+        f"if {' and '.join(tests)} and {first}.size < alone:\n    entry = {known}\n"
         "    if entry is not None:\n" + indent("\n".join(run), " " * 8) + "\n"
     )
 
@@ -299,7 +299,7 @@ def _fast(taken, attributes, defaults, forms, is_recorded, gives_bools, signatur
     }[signature]
     if signature == "function":
         body = f"if more or named:\n    return otherwise({given})\n{body}"
-    constants = ["calls", "entries", "numbered", "otherwise", *(f"default_{t}" for t in optional)]
+    constants = ["calls", "alone", "entries", "numbered", "otherwise", *(f"default_{t}" for t in optional)]
     constants += [f"records_{form}" for form in forms]
     return maker(tuple(constants), head, f"{body}return otherwise({given})\n", "fast")
 
@@ -321,4 +321,5 @@ def fast_path(op, otherwise, signature="plain"):
     records = [Records(op, form) for form in forms]
     known = (op.program.entry, op.program.entry_number) if forms else (None, None)
     known = (op.program.entry_bool, None) if gives_bools else known
-    return make(op.calls, *known, otherwise, *op.defaults, *records)
+    alone = SPLIT // work_of(op.program) if forms else None  # elements that no threads share
+    return make(op.calls, alone, *known, otherwise, *op.defaults, *records)

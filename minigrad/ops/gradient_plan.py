@@ -5,9 +5,10 @@ one fused kernel over Arrays for gradients of the result's shape, and a reductio
 input. For higher orders it evaluates the same formulas with Variables.
 """
 
+from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of, like
-from minigrad.devices.threads import SPLIT
+from minigrad.devices.threads import SPLIT, work_of
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.ops.routes import RoutedPlan, gradients
 from minigrad.seams import seams
@@ -93,7 +94,8 @@ class ElementwisePlan(RoutedPlan):
             for k, e in enumerate(self.formulas)
         )
         uniform = "node.wanted is None and " if self.number is None else ""
-        lines = ["def backward(node, dy):", f"    if {uniform}dy.is_flat and dy.size < {SPLIT}:"]
+        alone = SPLIT // work_of(self.program) if own else SPLIT
+        lines = ["def backward(node, dy):", f"    if {uniform}dy.is_flat and dy.size < {alone}:"]
         if own:
             number = names[self.saved_names.index(self.number)] if is_numbered else None
             flat = " and ".join(f"{n}.is_flat" for n in names if n != number)
@@ -198,6 +200,7 @@ class RowPlan(ElementwisePlan):
         dy = inputs[0]
         device = device_of(dy)
         shape, _ = wanted[0] if wanted else (dy.shape, None)
+        like_rows = next((x for x in inputs[1:] if isinstance(x, Array) and x.shape == shape), None)
         results, modes, outs, which = [None] * len(self.formulas), [], [], []
         for k, e in enumerate(self.formulas):
             if e is None:
@@ -206,7 +209,12 @@ class RowPlan(ElementwisePlan):
             mode = "columns" if target == shape[-1:] and len(shape) > 1 else "store"
             modes.append(mode)
             which.append(k)
-            outs.append(device.empty(target if mode == "columns" else shape, dtype))
+            if mode == "columns":
+                outs.append(device.empty(target, dtype))
+            elif like_rows is not None:
+                outs.append(device.empty_rows(like_rows, dtype))
+            else:
+                outs.append(device.empty(shape, dtype))
         if dy.size and size_of(shape):
             device.rows(self._program(tuple(which)), tuple(modes), inputs, outs, shape)
         else:

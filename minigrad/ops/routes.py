@@ -22,7 +22,7 @@ from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable
 
 MOST = 2048  # keys that an operation keeps; one more clears them all
-LARGEST = 2**18  # elements: above, what Python takes is negligible
+LARGEST = 2**22  # elements: above, what Python takes is negligible
 NUMBERS = tuple(
     d.memory.type for d in DTYPES if d.kind != "b" and not d.is_coded
 )  # NumPy's, of our dtypes

@@ -210,3 +210,28 @@ def test_squares_and_cubes_are_products_to_the_bit(power, device):
     for y in (as_number.to("cpu"), of_each.to("cpu")):
         np.testing.assert_array_equal(y.numpy().view(np.uint32)[:-1], wanted.view(np.uint32)[:-1])
         assert np.isnan(y.numpy()[-1])
+
+
+EDGES = [0.0, 1.0, 2.5, 3.0, 0.5, 7.0, 101.0, 2.0**24, 2.0**24 - 1, 1e-45, 1e-30, 3.4e38, np.inf]
+
+
+def test_float32_powers_are_those_of_float64_rounded_once():
+    rng = np.random.default_rng(5)
+    special = np.float32([*EDGES, *(-x for x in EDGES), np.nan, 0.99999994, 1.0000001])
+    a, b = (x.ravel() for x in np.meshgrid(special, special))
+    a = np.append(a, np.exp(8 * rng.normal(size=20_000))).astype(np.float32)
+    b = np.append(b, 6 * rng.normal(size=20_000)).astype(np.float32)
+    other = b != 3  # cubes are products
+    with np.errstate(all="ignore"):
+        wanted = np.power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
+    found = mg.pow(mg.variable(a), mg.variable(b)).numpy()
+    np.testing.assert_array_equal(found[other], wanted[other])
+    of_zeros = np.signbit(found) == np.signbit(wanted)
+    assert of_zeros[~np.isnan(wanted)].all()
+    for number in (4.0, -3.0, 2.5, 0.3):
+        x = a[-20_000:]
+        with np.errstate(all="ignore"):
+            wanted = np.power(x.astype(np.float64), np.float64(np.float32(number)))
+            wanted = wanted.astype(np.float32)
+        found = mg.pow(mg.variable(x), number).numpy()
+        np.testing.assert_array_equal(found, wanted, err_msg=str(number))

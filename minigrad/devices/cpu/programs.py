@@ -3,34 +3,42 @@
 import itertools
 
 from minigrad.array.array import Array
-from minigrad.array.layout import collapse, expand_strides, size_of
+from minigrad.array.dtypes import bool_, float64
+from minigrad.array.layout import collapse, contiguous_strides, expand_strides, size_of
 from minigrad.devices import loader
 from minigrad.devices.call_layout import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
-from minigrad.devices.threads import SPLIT, threads
+from minigrad.devices.threads import SPLIT, threads, work_of
 from minigrad.formulas.codegen import elementwise_text
-from minigrad.formulas.expression import IDENTITY
+from minigrad.formulas.emitter import real_type
+from minigrad.formulas.expression import IDENTITY, Program, symbol
 from minigrad.formulas.reduce_codegen import reduce_text
 from minigrad.formulas.row_codegen import rows_text
+from minigrad.formulas.row_loops import SUMS
+from minigrad.formulas.rows_apart import apart
 from minigrad.formulas.sums import BLOCK, DENSE
 
 BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share; minimum rows per block
+APART = 2 * SPLIT  # work from which blocks of a reduction are reduced apart
+MANY = 1 << 12  # elements from which rows that are columns of memory are reduced all at once
+FEW, GRAIN = 512, 64  # columns: fewer are not split among threads; of a part, a multiple of these
+QUOTIENT = Program(["x", "n"], [symbol("x") / symbol("n")])
 
 
 class BoundKernel:
     """A kernel bound to layouts: its code, its integer arguments, and how it may be split.
 
     extra: the integers that follow the operands. steps: bytes that each operand advances per
-    `grain` iterations of the outermost loop, or None if it must not be split. Splits fall on
-    multiples of grain.
+    `grain` iterations of one loop, or None if it must not be split. Splits fall on multiples of
+    grain. loop: the place of that loop's size in extra; mostly it is the outermost loop.
     """
 
-    __slots__ = ("cuts", "entry", "extra", "grain", "size", "steps", "units", "work")
+    __slots__ = ("cuts", "entry", "extra", "grain", "loop", "size", "steps", "units", "work")
 
-    def __init__(self, entry, extra, work, steps, grain=1):
+    def __init__(self, entry, extra, work, steps, grain=1, loop=0):
         self.entry, self.extra, self.work, self.steps = entry, extra, work, steps
-        self.size, self.grain, self.cuts = extra[0] if extra else 0, grain, {}
-        self.units = -(-self.size // grain)
+        self.size, self.grain, self.loop = extra[loop] if extra else 0, grain, loop
+        self.units, self.cuts = -(-self.size // grain), {}
 
     def run(self, operands):
         """Run the kernel on addresses and scalars, in several threads if it is large."""
@@ -51,14 +59,31 @@ class BoundKernel:
 
     def _cut(self, parts):
         """Return for each part (what to add to each operand, integer arguments)."""
-        cuts = [self.units * p // parts for p in range(parts + 1)]
-        return [
-            (
-                [a * s for s in self.steps],
-                (min(b * self.grain, self.size) - a * self.grain, *self.extra[1:]),
-            )
-            for a, b in itertools.pairwise(cuts)
-        ]
+        cuts, found = [self.units * p // parts for p in range(parts + 1)], []
+        for a, b in itertools.pairwise(cuts):
+            extra = list(self.extra)
+            extra[self.loop] = min(b * self.grain, self.size) - a * self.grain
+            found.append(([a * s for s in self.steps], tuple(extra)))
+        return found
+
+
+class BlockKernel(BoundKernel):
+    """A kernel that reduces each block of `grain` iterations to an output of its own.
+
+    The blocks do not depend on the number of threads, so that the results do not either. dtype:
+    that of the outputs.
+    """
+
+    __slots__ = ("dtype",)
+
+    def run(self, operands):
+        """Run the kernel on each block."""
+        calls = self.calls(operands, self.units)
+        if threads.count > 1:
+            threads.run(self.entry, calls)
+            return
+        for call in calls:
+            self.entry(*call)
 
 
 def is_in_place(inputs, outputs):
@@ -121,8 +146,9 @@ class Programs(Device):
             how = (kinds, 0, None, in_place)
             entry = self._kernel(program, how, elementwise_text, *how)
             steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
-            work = size_of(shape)
-            return remember(program, key, BoundKernel(entry, (work,), work, steps))
+            size = size_of(shape)
+            bound = BoundKernel(entry, (size,), size * work_of(program), steps)
+            return remember(program, key, bound)
         layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
         dims, strides = collapse(shape, layouts)
         dims, strides = by_stride(dims, strides, len(arrays) - 1)
@@ -131,7 +157,8 @@ class Programs(Device):
         how = (kinds, len(dims), inner, in_place)
         entry = self._kernel(program, how, elementwise_text, *how)
         extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
-        call = BoundKernel(entry, extra, size_of(dims), self._steps(operands, strides[0]))
+        work = size_of(dims) * work_of(program)
+        call = BoundKernel(entry, extra, work, self._steps(operands, strides[0]))
         return remember(program, key, call)
 
     def _steps(self, operands, strides):
@@ -156,7 +183,17 @@ class Programs(Device):
         bound = program.layouts.get(key)
         if bound is None:
             bound = remember(program, key, self._bind_reduce(program, how, operands, shape, axes))
-        self.launch(program, bound, operands)
+        if type(bound) is not BlockKernel:
+            self.launch(program, bound, operands)
+            return
+        parts = self.empty((bound.units, *out.shape), bound.dtype)
+        self.launch(program, bound, (*inputs, parts))
+        if how != "mean":
+            self.reduce(IDENTITY, how, (parts,), out, parts.shape, (0,))
+            return
+        total = self.empty(out.shape, float64)
+        self.reduce(IDENTITY, "sum", (parts,), total, parts.shape, (0,))
+        self.elementwise(QUOTIENT, (total, float(size_of(shape) // size_of(out.shape))), (out,))
 
     def _bind_reduce(self, program, how, operands, shape, axes):
         out, arrays = operands[-1], [x for x in operands if isinstance(x, Array)]
@@ -176,20 +213,39 @@ class Programs(Device):
         inner = tuple(map(stride_class, strides[-1]))
         if not keeps_inner:
             inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
+        work, is_sum = size_of(dims) * work_of(program), how in SUMS and out.dtype.is_float
+        columns = dims[-1] if keeps_inner else 0
+        is_apart = not kept and columns < FEW and work >= APART
+        dtype = float64 if is_apart and is_sum else out.dtype
         kinds = tuple(map(kind_of, operands))
+        if dtype is not out.dtype:  # only the sum becomes wider, not what is summed
+            program = Program(program.inputs, program.outputs, real_type(program, kinds))
+            kinds = (*kinds[:-1], dtype)
         form = "register"
         if keeps_inner:
-            is_sum = how in ("sum", "mean") and out.dtype.is_float
             is_long = is_sum and size_of(n for n, _ in reduced) > BLOCK
             form = "columns" if is_long else "output"
-        key = (how, kinds, len(kept), len(reduced), form, inner)
+        what = "sum" if is_apart and is_sum else how
+        key = (what, kinds, len(kept), len(reduced), form, inner)
         entry = self._kernel(program, key, reduce_text, *key)
         extra = [*dims]
         for k in range(len(arrays) - 1):
             extra += [s[k] for s in strides]
         extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
-        steps = self._steps(operands, strides[0]) if kept else None
-        return BoundKernel(entry, tuple(extra), size_of(dims), steps)
+        if kept:
+            steps = self._steps(operands, strides[0])
+            return BoundKernel(entry, tuple(extra), work, steps)
+        if is_apart:
+            grain = -(-dims[0] // BLOCKS)
+            steps = [s * grain for s in self._steps(operands, strides[0])]
+            steps[-1] = out.size * dtype.itemsize
+            bound = BlockKernel(entry, tuple(extra), work, steps, grain)
+            bound.dtype = dtype
+            return bound
+        steps = None
+        if columns >= FEW:
+            steps = [s * GRAIN for s in self._steps(operands, strides[-1])]
+        return BoundKernel(entry, tuple(extra), work, steps, GRAIN, len(dims) - 1)
 
     def rows(self, program, modes, inputs, outputs, shape):
         operands = (*inputs, *outputs)
@@ -201,6 +257,9 @@ class Programs(Device):
         )
         bound = program.layouts.get(key)
         if bound is None:
+            if _are_columns(modes, inputs, shape) and (parts := apart(program)) is not None:
+                self._rows_apart(parts, program, modes, inputs, outputs, shape)
+                return
             layout = self._row_layout(modes, operands, shape)
             if layout is None:  # leading axes do not merge into one loop for every operand
                 for is_whole in (False, True):
@@ -215,6 +274,29 @@ class Programs(Device):
                 return
             bound = remember(program, key, self._bind_rows(program, modes, operands, layout))
         self._run_rows(program, bound, modes, inputs, outputs)
+
+    def empty_rows(self, x, dtype):
+        order = sorted(range(len(x.shape)), key=lambda d: -abs(x.strides[d]))
+        dense = contiguous_strides(tuple(x.shape[d] for d in order))
+        is_dense = tuple(x.strides[d] for d in order) == dense
+        if not is_dense or not _are_columns(("store",), (x,), x.shape):
+            return self.empty(x.shape, dtype)
+        return self.empty(tuple(x.shape[d] for d in order), dtype).view(x.shape, x.strides)
+
+    def _rows_apart(self, parts, program, modes, inputs, outputs, shape):
+        """Run each reduction along rows for all rows at once, and then the formulas of outputs."""
+        values = dict(zip(program.inputs, inputs, strict=True))
+        real = real_type(program, tuple(map(kind_of, inputs)))
+        for name, how, part in parts.steps:
+            operands = [values[n] for n in part.inputs]
+            out = self.empty(shape[:-1], bool_ if how in ("any", "all") else real)
+            values[name] = column = out.view((*out.shape, 1), (*out.strides, 0))
+            if how is None:
+                self.elementwise(part, operands, (column,))
+            else:
+                self.reduce(part, how, operands, out, shape, (len(shape) - 1,))
+        for part, out in zip(parts.outputs, outputs, strict=True):
+            self.elementwise(part, [values[n] for n in part.inputs], (out,))
 
     def _dense(self, x, shape, is_whole):
         """Return x contiguous, and broadcast to `shape` if is_whole or if its rows repeat."""
@@ -264,7 +346,7 @@ class Programs(Device):
         for k in range(len(operands)):
             if k < first_output or modes[k - first_output] != "columns":
                 steps[k] *= grain
-        return BoundKernel(entry, tuple(extra), work, steps, grain)
+        return BoundKernel(entry, tuple(extra), work * work_of(program), steps, grain)
 
     def _run_rows(self, program, call, modes, inputs, outputs):
         """Run a row kernel. If there are several blocks of rows, sum each and add their sums."""
@@ -278,6 +360,16 @@ class Programs(Device):
         self.launch(program, call, (*inputs, *targets))
         for total, out in totals:
             self.reduce(IDENTITY, "sum", (total,), out, total.shape, (0,))
+
+
+def _are_columns(modes, inputs, shape):
+    """Return whether rows are columns of memory, as along another axis than the last, and many."""
+    x = next((x for x in inputs if isinstance(x, Array) and x.shape == shape), None)
+    if x is None or x.size < MANY or "columns" in modes:
+        return False
+    along = abs(x.strides[-1])
+    across = [abs(s) for s, n in zip(x.strides[:-1], shape, strict=False) if n > 1]
+    return min(across, default=along) < along
 
 
 def _rows_of_block(rows, work):

@@ -215,6 +215,9 @@ class GpuEmitter(Emitter):
         text = f"{wide.code}_of_{dtype.code}({text})"
         return text if wide.text == self.real else f"{self.real}({text})"
 
+    def power(self, x, y):
+        return f"{x} ** {y}"  # most GPUs have few units for float64
+
     def _code(self, e):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":
             self.includes.add(f"gpu_rounding.{self.real.lower()}")

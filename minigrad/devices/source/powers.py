@@ -1,8 +1,4 @@
-"""Compute powers of integers by squaring, and their whole quotients.
-
-Powers of floats are left to math.pow: e^(y ln x) as accurate as that, so that 3.0 ** 2 is 9, needs
-ln x in twice the precision, and was then hardly faster.
-"""
+"""Compute powers of integers by squaring, and their whole quotients."""
 
 # pyright: reportUndefinedVariable=false
 

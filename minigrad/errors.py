@@ -69,8 +69,7 @@ def show_all(is_on=True):
 def _of_user(trace):
     """Returns the user's part of a traceback, or None if it has none.
 
-    It omits the frames of minigrad, of libraries that minigrad calls, and of libraries that called
-    the user's code.
+    It omits the frames of minigrad, of libraries that it calls, and of those that called the user.
     """
     kept, was_left = [], True
     while trace is not None:

@@ -57,12 +57,12 @@ class Device:
         """
         raise NotImplementedError
 
-    def empty_rows(self, x: Array, dtype: DType) -> Array:
-        """Return an Array of x's shape for the results of `rows`, with undefined elements.
+    def empty_rows(self, inputs: Sequence[Any], shape: tuple, dtype: DType) -> Array:
+        """Return an Array for a result of `rows` with undefined elements.
 
-        Its layout is the one that is fastest beside x.
+        Its layout is the one that is fastest beside the inputs.
         """
-        return self.empty(x.shape, dtype)
+        return self.empty(shape, dtype)
 
     def matmul(
         self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False

@@ -234,8 +234,8 @@ class Threads:
         if count <= CALLS and (known := _form(function)) is not None:
             address, form, kinds = known
             words = struct.pack(kinds * count, *itertools.chain.from_iterable(argument_lists))
-            words = integers("q", words)
-            self.lead(*_led(), (count, self.count, address, form, words.buffer_info()[0]))
+            words, (lead, serve) = integers("q", words), _led()
+            self.lead(lead, serve, (count, self.count, address, form, words.buffer_info()[0]))
             return
         shared, workers, taken = _Shared(function, argument_lists), [], [False]
         try:

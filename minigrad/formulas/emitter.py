@@ -17,8 +17,7 @@ LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round":
 class Operand(NamedTuple):
     """The location of a symbol: `name[index]`, or a scalar argument if index is None.
 
-    kind: an array's DType, or 'f' / 'i' for a scalar. varies: whether the value changes along the
-    innermost loop.
+    kind: an array's DType, or 'f' / 'i' for a scalar. varies: whether it does in the inmost loop.
     """
 
     name: str

@@ -31,8 +31,7 @@ class Pool:
     """The allocator of one device.
 
     allocate(nbytes) -> (owner, address) gets memory from the system, aligned to 64 bytes, or raises
-    MemoryError. Dropping the owner frees the memory. memset(address, byte, nbytes) fills memory,
-    for `poison`.
+    MemoryError. Dropping the owner frees it. memset(address, byte, nbytes) fills it, for `poison`.
     """
 
     def __init__(self, device, allocate, memset=ctypes.memset):

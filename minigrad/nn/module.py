@@ -162,8 +162,7 @@ class Module(Registry):
     def state_dict(self):
         """Returns {name: Variable}, the current values of parameters and persistent buffers.
 
-        The values are copy-on-write clones: further training does not change them. A tied parameter
-        occurs once.
+        The values are copy-on-write clones: training does not change them. Tied ones occur once.
         """
         return state.state_dict(self)
 

@@ -291,11 +291,11 @@ class RowWise(Elementwise, abstract=True):
                     f"{cls.name}: wanted operands that broadcast to the first",
                     f"{o.shape} and {shape}",
                 )
-        out = (
-            device.empty_rows(x, dtype) if cls.keeps_row else device.empty((*shape[:-1], 1), dtype)
-        )
+        if cls.keeps_row:
+            mode, out = ("store",), device.empty_rows(operands, shape, dtype)
+        else:
+            mode, out = ("row",), device.empty((*shape[:-1], 1), dtype)
         if x.size:
-            mode = ("store" if cls.keeps_row else "row",)
             device.rows(cls.program, mode, operands, (out,), shape)
         elif out.size:
             device.fill(out, cls.of_empty_row)

@@ -65,8 +65,7 @@ class Div(Elementwise):
 class Pow(Elementwise):
     """a to the power b, broadcast.  (...), (...) -> (...).
 
-    At a = 0 the gradient of b is 0 for b >= 0. At b = 0 the result is 1, so the gradient of a is 0
-    for every a.
+    At a = 0 the gradient of b is 0 for b >= 0. At b = 0 the result is 1, the gradient of a is 0.
     """
 
     domains = ((0.3, 2.0), (-2.0, 2.0))

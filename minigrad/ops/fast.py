@@ -299,7 +299,14 @@ def _fast(taken, attributes, defaults, forms, is_recorded, gives_bools, signatur
     }[signature]
     if signature == "function":
         body = f"if more or named:\n    return otherwise({given})\n{body}"
-    constants = ["calls", "alone", "entries", "numbered", "otherwise", *(f"default_{t}" for t in optional)]
+    constants = [
+        "calls",
+        "alone",
+        "entries",
+        "numbered",
+        "otherwise",
+        *(f"default_{t}" for t in optional),
+    ]
     constants += [f"records_{form}" for form in forms]
     return maker(tuple(constants), head, f"{body}return otherwise({given})\n", "fast")
 

@@ -5,7 +5,6 @@ one fused kernel over Arrays for gradients of the result's shape, and a reductio
 input. For higher orders it evaluates the same formulas with Variables.
 """
 
-from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of, like
 from minigrad.devices.threads import SPLIT, work_of
@@ -126,8 +125,7 @@ class ElementwisePlan(RoutedPlan):
     def slow_path(self, wanted, *inputs):
         """Computes gradients of dy's shape in one kernel, and sums broadcast ones.
 
-        wanted: for each input (shape, dtype), or None if all equal those of dy. inputs: dy, then
-        the saved values.
+        wanted: (shape, dtype) of each input, or None if all are dy's. inputs: dy, saved values.
         """
         dy = inputs[0]
         device, shape = device_of(dy), dy.shape
@@ -200,7 +198,6 @@ class RowPlan(ElementwisePlan):
         dy = inputs[0]
         device = device_of(dy)
         shape, _ = wanted[0] if wanted else (dy.shape, None)
-        like_rows = next((x for x in inputs[1:] if isinstance(x, Array) and x.shape == shape), None)
         results, modes, outs, which = [None] * len(self.formulas), [], [], []
         for k, e in enumerate(self.formulas):
             if e is None:
@@ -211,10 +208,8 @@ class RowPlan(ElementwisePlan):
             which.append(k)
             if mode == "columns":
                 outs.append(device.empty(target, dtype))
-            elif like_rows is not None:
-                outs.append(device.empty_rows(like_rows, dtype))
             else:
-                outs.append(device.empty(shape, dtype))
+                outs.append(device.empty_rows(inputs, shape, dtype))
         if dy.size and size_of(shape):
             device.rows(self._program(tuple(which)), tuple(modes), inputs, outs, shape)
         else:

@@ -59,8 +59,7 @@ class LogSumExpRow(RowWise):
 class CrossEntropyRow(RowWise):
     """-log softmax(x)[label] per row; label smoothing spreads `smoothing` over all classes.
 
-    (n, k), (n, 1) labels, number -> (n, 1).  The values in a row with a negative label do not
-    affect gradients.
+    (n, k), (n, 1) labels, number -> (n, 1).  Rows with a negative label affect no gradients.
     """
 
     samples = [((3, 4), (3, 1))]

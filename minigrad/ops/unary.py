@@ -72,8 +72,7 @@ class Sqrt(Elementwise):
 class RootOfSquares(Elementwise):
     """sqrt(x) of a sum of squares x.  (...) -> (...).  The derivative at 0 is 0.
 
-    So the standard deviation of equal values has the gradient 0, like the norm of zeros, instead of
-    0 times infinity.
+    So the standard deviation of equal values has the gradient 0, like the norm of zeros, not NaN.
     """
 
     domain = (0.1, 4.0)

@@ -346,8 +346,7 @@ class Optimizer:
 
         Returns:
             (missing, stale). missing: names of parameters without saved state, which start with
-            fresh state. stale: saved names that this optimizer does not update; a warning lists
-            them.
+            fresh state. stale: saved names that this one does not update; a warning lists them.
 
         Raises:
             StateError: the algorithm or shapes differ. Nothing was written. `master`, the copy of a

@@ -2,9 +2,8 @@
 
 formula(p, g, state, h) returns the new parameter and the new state, in the order of `slots_of`. h
 has the hyperparameters and h.t, the number of steps of this parameter including the current one.
-`"momentum" in h` tests whether a number is not 0, so that the formula can omit its term. The
-formula generates the CPU and GPU kernels, which update all parameters at once, and the program of a
-compiled step.
+`"momentum" in h` tests whether a number is not 0, so that the formula can omit its term. Of the
+formula are made the kernels, which update all parameters at once, and compiled steps.
 
 Semantics and defaults are those of PyTorch, whose `lr` is `learning_rate` here.
 """

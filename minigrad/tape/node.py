@@ -50,9 +50,8 @@ class Plan:
     """Computes the gradients of an op's nodes; has `name`, `saved_names` and `input_names`.
 
     backward(node, dy) computes Arrays from an Array. backward_graph(node, dy) computes Variables
-    with a graph of their own. Both return one gradient, or None, for each input. An op that reads a
-    part of its only input may have add_to(node, dy, total), which adds the gradient to a sum in
-    place.
+    with a graph of their own. Both return one gradient, or None, for each input. An op that reads
+    part of its only input may have add_to(node, dy, total): it adds the gradient to a sum in place.
     """
 
     add_to: Any = None

@@ -32,8 +32,7 @@ from minigrad.tape.node import place_line
 class Variable(Flows):
     """A value that flows through operations and remembers how it was made.
 
-    `mg.variable(data)`, functions such as `mg.zeros`, and operations make Variables. Do not call
-    the class.
+    `mg.variable(data)`, functions such as `mg.zeros`, and operations make Variables, not a call.
     """
 
     __slots__ = (

@@ -80,7 +80,9 @@ def test_a_thread_on_standby_makes_the_calls_that_are_left_beginning_with_its_ow
     assert made[0] == 0
     board[TAKEN : TAKEN + 6], board[TURN] = (1, 0, 0, 1, 0, 0), 3  # opened; two calls are taken
     serve(at)
-    assert made.tolist() == [4, 2, 4, 5, 1, 0, 0, 0, 0], "the first of three threads after the leader"
+    assert made.tolist() == [4, 2, 4, 5, 1, 0, 0, 0, 0], (
+        "the first of three threads after the leader"
+    )
     assert board[INSIDE] == 0
 
 

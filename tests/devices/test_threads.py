@@ -364,9 +364,10 @@ def test_big_kernels_are_cut_each_time_also_backward(op, monkeypatch):
 
     monkeypatch.setattr(Threads, "run", noted)
     y = op(x)
-    assert calls == [4]
+    assert len(calls) == 1
     y.backward(dy)
-    assert set(calls) == {4}
+    assert len(calls) >= 2
+    assert min(calls) >= 4, "for three threads"
 
 
 def test_big_kernels_are_cut(monkeypatch):

@@ -257,7 +257,8 @@ class Programs(Device):
         )
         bound = program.layouts.get(key)
         if bound is None:
-            if _are_columns(modes, inputs, shape) and (parts := apart(program)) is not None:
+            is_of_columns = _of_columns(modes, inputs, shape) is not None
+            if is_of_columns and (parts := apart(program)) is not None:
                 self._rows_apart(parts, program, modes, inputs, outputs, shape)
                 return
             layout = self._row_layout(modes, operands, shape)
@@ -275,13 +276,15 @@ class Programs(Device):
             bound = remember(program, key, self._bind_rows(program, modes, operands, layout))
         self._run_rows(program, bound, modes, inputs, outputs)
 
-    def empty_rows(self, x, dtype):
-        order = sorted(range(len(x.shape)), key=lambda d: -abs(x.strides[d]))
-        dense = contiguous_strides(tuple(x.shape[d] for d in order))
-        is_dense = tuple(x.strides[d] for d in order) == dense
-        if not is_dense or not _are_columns(("store",), (x,), x.shape):
-            return self.empty(x.shape, dtype)
-        return self.empty(tuple(x.shape[d] for d in order), dtype).view(x.shape, x.strides)
+    def empty_rows(self, inputs, shape, dtype):
+        x = _of_columns(("store",), inputs, shape)
+        if x is None:
+            return self.empty(shape, dtype)
+        order = sorted(range(len(shape)), key=lambda d: -abs(x.strides[d]))
+        dense = tuple(shape[d] for d in order)
+        if tuple(x.strides[d] for d in order) != contiguous_strides(dense):
+            return self.empty(shape, dtype)
+        return self.empty(dense, dtype).view(shape, x.strides)
 
     def _rows_apart(self, parts, program, modes, inputs, outputs, shape):
         """Run each reduction along rows for all rows at once, and then the formulas of outputs."""
@@ -362,14 +365,17 @@ class Programs(Device):
             self.reduce(IDENTITY, "sum", (total,), out, total.shape, (0,))
 
 
-def _are_columns(modes, inputs, shape):
-    """Return whether rows are columns of memory, as along another axis than the last, and many."""
+def _of_columns(modes, inputs, shape):
+    """Return the first input whose rows are columns of memory, and many, or None.
+
+    So it is along another axis than the last.
+    """
     x = next((x for x in inputs if isinstance(x, Array) and x.shape == shape), None)
     if x is None or x.size < MANY or "columns" in modes:
-        return False
+        return None
     along = abs(x.strides[-1])
-    across = [abs(s) for s, n in zip(x.strides[:-1], shape, strict=False) if n > 1]
-    return min(across, default=along) < along
+    across = [abs(s) for s, n in zip(x.strides[:-1], shape, strict=False) if s and n > 1]
+    return x if min(across, default=along) < along else None
 
 
 def _rows_of_block(rows, work):

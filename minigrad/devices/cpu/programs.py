@@ -257,7 +257,8 @@ class Programs(Device):
         )
         bound = program.layouts.get(key)
         if bound is None:
-            is_of_columns = _of_columns(modes, inputs, shape) is not None
+            is_safe = not outputs[1:] or not is_in_place(inputs, outputs)
+            is_of_columns = is_safe and _of_columns(modes, inputs, shape) is not None
             if is_of_columns and (parts := apart(program)) is not None:
                 self._rows_apart(parts, program, modes, inputs, outputs, shape)
                 return

@@ -39,17 +39,24 @@ SHOWN = 5  # calls before the first turn: the first ones find their kernels
 
 def rows() -> list[str]:
     """Return the expressions: those that are typed, and one for each operation of the registry."""
-    found: list[str] = [*TYPED]
+    reductions = [
+        f"lib.{name}(u)" if name != "cumsum" else "lib.cumsum(u, 0)"
+        for name in registry
+        if name in REDUCTIONS
+    ]
+    return list(dict.fromkeys([*TYPED, *of_registry("u", "v"), *reductions]))
+
+
+def of_registry(*names: str) -> list[str]:
+    """Return a call of each public elementwise or row operation on at most these operands."""
+    found = []
     for name, op in registry.items():
         is_ours = op.__module__.startswith("minigrad.") and name in operations.functions
-        if not is_ours or name.endswith("_element"):  # one part of a loss
-            continue
         count = len(op.inputs) - len(op.numbers)
-        if issubclass(op, Elementwise) and count <= 2:
-            found.append(f"lib.{name}({', '.join('uv'[:count])})")
-        elif name in REDUCTIONS:
-            found.append(f"lib.{name}(u)" if name != "cumsum" else "lib.cumsum(u, 0)")
-    return list(dict.fromkeys(found))
+        is_part = name.endswith("_element")  # of a loss
+        if is_ours and not is_part and issubclass(op, Elementwise) and count <= len(names):
+            found.append(f"lib.{name}({', '.join(names[:count])})")
+    return found
 
 
 def operands(make: Callable[..., Any], lib: Any) -> dict[str, Any]:
@@ -68,18 +75,24 @@ def of_minigrad() -> dict[str, Any]:
 
 
 def of_pytorch() -> dict[str, Any]:
-    """Return PyTorch's operands, with minigrad's names where PyTorch has another."""
+    """Return PyTorch's operands."""
     import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
+    return operands(lambda data: torch.tensor(data, requires_grad=True), library_of_pytorch())
+
+
+def library_of_pytorch() -> SimpleNamespace:
+    """Return PyTorch's functions, with minigrad's names where PyTorch has another."""
+    import torch  # pyright: ignore[reportMissingImports]
+
     names = {
         "less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
         "equal": torch.eq, "not_equal": torch.ne, "softplus": torch.nn.functional.softplus,
         "silu": torch.nn.functional.silu, "relu": torch.relu, "norm": torch.linalg.vector_norm,
     }  # fmt: skip
     more = {n: getattr(torch.nn.functional, n) for n in dir(torch.nn.functional)}
-    lib = SimpleNamespace(**{**more, **vars(torch), **names})
-    return operands(lambda data: torch.tensor(data, requires_grad=True), lib)
+    return SimpleNamespace(**{**more, **vars(torch), **names})
 
 
 def call_of(text: str, names: dict[str, Any]) -> Callable[[], Any] | None:

@@ -1,9 +1,10 @@
-"""The benchmark of the smallest calls: its rows are the registry's, and each runs."""
+"""The benchmarks of smallest and of large calls: rows are the registry's, and each runs."""
 
 import numpy as np
 import pytest
 
-from benchmarks import alternate, programs, smallest
+import minigrad as mg
+from benchmarks import alternate, large, programs, smallest
 from minigrad.ops.base import Elementwise, registry
 from tests.slow import slow_path
 
@@ -14,6 +15,7 @@ def test_every_elementwise_operation_has_a_row():
         ours = op.__module__.startswith("minigrad.") and name in smallest.operations.functions
         if ours and issubclass(op, Elementwise) and len(op.inputs) == 1:
             assert f"lib.{name}(u)" in rows
+            assert f"lib.{name}(x)" in large.rows()
 
 
 @pytest.mark.parametrize("text", smallest.rows())
@@ -21,6 +23,11 @@ def test_every_row_runs(text):
     function = eval(f"lambda: {text}", smallest.of_minigrad())
     for _ in range(3):
         assert function() is not None
+
+
+@pytest.mark.parametrize("text", large.rows())
+def test_every_row_of_large_arrays_runs(text):
+    assert eval(text, large.operands(mg.variable, mg, 50)) is not None
 
 
 def test_a_row_that_a_library_lacks_has_no_figure():

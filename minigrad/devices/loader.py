@@ -266,16 +266,18 @@ def entry(function):
 def machine_code(kernel):
     """Return (address, number of arguments, which of them are floats, as bits) of an entry.
 
-    Return None for another function, one that returns a value, or one that takes more than numbers.
+    Return None for another function, one that returns a value, or one with arguments that are no
+    numbers of 8 bytes.
     """
     found = _compiled.get(kernel)
     if found is None or str(found.signature.return_type) != "none":
         return None
-    kinds = [str(kind) for kind in found.signature.args]
-    if not {"int64", "float64"}.issuperset(kinds):
+    kinds = found.signature.args
+    if any(getattr(kind, "bitwidth", None) != 64 for kind in kinds):
         return None
     address = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
-    return address, len(kinds), sum(1 << k for k, kind in enumerate(kinds) if kind == "float64")
+    floats = sum(1 << k for k, kind in enumerate(kinds) if str(kind).startswith("float"))
+    return address, len(kinds), floats
 
 
 @functools.cache

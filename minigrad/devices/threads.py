@@ -55,7 +55,7 @@ class _Board:
 
     def __init__(self, serve=None, mode=None):
         self.serve, self.mode = serve, mode
-        self._words = integers("q", bytes(320 + 8 * CALLS))
+        self._words = integers("q", bytes(320 + 8 * CALLS + 8 * CALLS * INTEGERS))
         start = self._words.buffer_info()[0]
         self.address = (start + 63) & ~63  # a cache line of its own
         self._over = (self.address - start) // 8 + 1
@@ -102,6 +102,29 @@ def _led():
     """Return the functions that make calls of machine code: of a leader, of who stands by."""
     find_yield()
     return [loader.source_kernel("led_calls", name) for name in ("lead", "serve")]
+
+
+class Cut:
+    """Calls of a kernel for the parts of its operands.
+
+    rows: for each part (what to add to each operand, the arguments that follow).
+    """
+
+    def __init__(self, kernel, rows):
+        self.kernel, self.rows, self.count, self.words = kernel, rows, len(rows), None
+        known = _form(kernel) if self.count <= CALLS else None
+        if known is not None:
+            self.address, self.form, kinds = known
+            whole = [word for more, extra in rows for word in (*more, *extra)]
+            self.words = integers("q", whole)
+            self.pack = struct.Struct(kinds[: len(rows[0][0])]).pack
+
+    def calls(self, operands):
+        """Return the arguments of each call."""
+        return [  # no 0 is added: that would take the sign of a number -0.0
+            (*[x + d if d else x for x, d in zip(operands, more, strict=True)], *extra)
+            for more, extra in self.rows
+        ]
 
 
 class _Worker:
@@ -235,7 +258,8 @@ class Threads:
             address, form, kinds = known
             words = struct.pack(kinds * count, *itertools.chain.from_iterable(argument_lists))
             words, (lead, serve) = integers("q", words), _led()
-            self.lead(lead, serve, (count, self.count, address, form, words.buffer_info()[0]))
+            at = words.buffer_info()[0]
+            self.lead(lead, serve, (count, self.count, address, form, at, 0, 0))
             return
         shared, workers, taken = _Shared(function, argument_lists), [], [False]
         try:
@@ -269,6 +293,15 @@ class Threads:
                 raise error
             finally:
                 del error, shared  # its traceback holds this frame: avoid a cycle
+
+    def share(self, cut, operands):
+        """Run a kernel on the parts of its operands, which are addresses and numbers."""
+        if cut.words is None:
+            self.run(cut.kernel, cut.calls(operands))
+            return
+        given, (lead, serve) = integers("q", cut.pack(*operands)), _led()
+        at, with_each = cut.words.buffer_info()[0], given.buffer_info()
+        self.lead(lead, serve, (cut.count, self.count, cut.address, cut.form, at, *with_each))
 
     def lead(self, lead, serve, arguments):
         """Make the call lead(board, *arguments), of which workers on standby take parts.

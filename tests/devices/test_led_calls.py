@@ -8,7 +8,17 @@ import pytest
 
 import minigrad as mg
 from minigrad.devices import loader
-from minigrad.devices.threads import CALLS, FLOATS, INTEGERS, MIXED, Threads, _form, _led, threads
+from minigrad.devices.threads import (
+    CALLS,
+    FLOATS,
+    INTEGERS,
+    MIXED,
+    Cut,
+    Threads,
+    _form,
+    _led,
+    threads,
+)
 
 FORMS = [
     (floats, n)
@@ -58,6 +68,23 @@ def test_kernels_with_few_numbers_are_called_without_the_interpreter():
     assert _form(print) is None
 
 
+@pytest.mark.parametrize(("floats", "n"), [((), 4), ((0,), 4), ((0, 1), 3), ((), INTEGERS + 1)])
+def test_what_differs_between_parts_is_added_to_their_operands(floats, n):
+    kernel, pool, count = kernel_of(floats, n), Threads(2), 5
+    out, given = np.zeros(count), [0.25 if k in floats else 10 * k for k in range(n - 1)]
+    rows = [
+        ([0 if k in floats else k + t for k in range(n - 1)], (out[t:].ctypes.data,))
+        for t in range(count)
+    ]
+    cut = Cut(kernel, rows)
+    assert (cut.words is None) == (n > INTEGERS), "else by the interpreter"
+    for _ in range(3):
+        pool.share(cut, given)
+    wanted = [3 * sum((k + 1) * (x + d) for k, (x, d) in enumerate(zip(given, more, strict=True)))
+              for more, _ in rows]  # fmt: skip
+    np.testing.assert_allclose(out, wanted, rtol=1e-14)
+
+
 TURN, INSIDE, WORDS, TAKEN = 0, 8, 16, 24  # places on the board of led_calls.py, in words
 
 
@@ -72,7 +99,7 @@ def test_a_thread_on_standby_makes_the_calls_that_are_left_beginning_with_its_ow
     calls = [number for t in range(6) for number in (t, made.ctypes.data)]
     words = np.frombuffer(struct.pack(kinds * 6, *calls), np.int64)
     at = board.ctypes.data
-    lead(at, 6, 3, address, form, words.ctypes.data)
+    lead(at, 6, 3, address, form, words.ctypes.data, 0, 0)
     assert made.tolist() == [6, 0, 1, 2, 3, 4, 5, 0, 0]
     assert board[TURN] == 2
     made[:] = 0

@@ -355,14 +355,13 @@ def test_big_kernels_are_cut_each_time_also_backward(op, monkeypatch):
     for _ in range(2):  # the first call keeps the kernel for the next
         op(x).backward(dy)
     calls = []
-    run = Threads.run
+    share = Threads.share
 
-    def noted(self, function, lists):
-        lists = list(lists)
-        calls.append(len(lists))
-        run(self, function, lists)
+    def noted(self, cut, operands):
+        calls.append(cut.count)
+        share(self, cut, operands)
 
-    monkeypatch.setattr(Threads, "run", noted)
+    monkeypatch.setattr(Threads, "share", noted)
     y = op(x)
     assert len(calls) == 1
     y.backward(dy)
@@ -373,14 +372,13 @@ def test_big_kernels_are_cut_each_time_also_backward(op, monkeypatch):
 def test_big_kernels_are_cut(monkeypatch):
     monkeypatch.setattr(threads, "count", 3)
     calls = []
-    run = Threads.run
+    share = Threads.share
 
-    def noted(self, function, lists):
-        lists = list(lists)
-        calls.append(len(lists))
-        run(self, function, lists)
+    def noted(self, cut, operands):
+        calls.append(cut.count)
+        share(self, cut, operands)
 
-    monkeypatch.setattr(Threads, "run", noted)
+    monkeypatch.setattr(Threads, "share", noted)
     x = mg.ones((BIG,))
     calls.clear()
     y = x * 2.0

@@ -8,7 +8,7 @@ from minigrad.array.layout import collapse, contiguous_strides, expand_strides, 
 from minigrad.devices import loader
 from minigrad.devices.call_layout import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
-from minigrad.devices.threads import SPLIT, threads, work_of
+from minigrad.devices.threads import SPLIT, Cut, threads, work_of
 from minigrad.formulas.codegen import elementwise_text
 from minigrad.formulas.emitter import real_type
 from minigrad.formulas.expression import IDENTITY, Program, symbol
@@ -45,20 +45,17 @@ class BoundKernel:
         if self.work < SPLIT or self.steps is None or threads.count == 1:
             self.entry(*operands, *self.extra)
             return
-        threads.run(self.entry, self.calls(operands, min(threads.parts(self.work), self.units)))
+        threads.share(self.cut(min(threads.parts(self.work), self.units)), operands)
 
-    def calls(self, operands, parts):
-        """Return the argument tuple of each part."""
-        cuts = self.cuts.get(parts)
-        if cuts is None:
-            cuts = self.cuts[parts] = self._cut(parts)
-        return [  # no 0 is added: that would take the sign of a number -0.0
-            (*[x + d if d else x for x, d in zip(operands, more, strict=True)], *extra)
-            for more, extra in cuts
-        ]
+    def cut(self, parts):
+        """Return the calls of so many parts."""
+        found = self.cuts.get(parts)
+        if found is None:
+            found = self.cuts[parts] = Cut(self.entry, self._cut(parts))
+        return found
 
     def _cut(self, parts):
-        """Return for each part (what to add to each operand, integer arguments)."""
+        """Return the rows of a Cut."""
         cuts, found = [self.units * p // parts for p in range(parts + 1)], []
         for a, b in itertools.pairwise(cuts):
             extra = list(self.extra)
@@ -78,11 +75,11 @@ class BlockKernel(BoundKernel):
 
     def run(self, operands):
         """Run the kernel on each block."""
-        calls = self.calls(operands, self.units)
+        cut = self.cut(self.units)
         if threads.count > 1:
-            threads.run(self.entry, calls)
+            threads.share(cut, operands)
             return
-        for call in calls:
+        for call in cut.calls(operands):
             self.entry(*call)
 
 

@@ -8,6 +8,7 @@ code to call, and where the arguments of each call lie.
 # pyright: reportUndefinedVariable=false
 
 OVER, INSIDE, CALLS, TAKEN = 8, 64, 128, 192  # bytes: places on the board, by cache lines
+WORDS = TAKEN + 8 * 64  # after a word for each call
 AT_FIRST, LONGEST = 10000, 10300  # rounds of waiting: without a system call, and in all (0.1 ms)
 INTEGERS, FLOATS, MIXED = 32, 3, 9  # as in `devices/threads.py`
 
@@ -59,15 +60,21 @@ def make_calls(board, start):
             call_with(x[1], x[2], x[3] + 8 * t * (x[2] & 255))
 
 
-@jit("void(i8,i8,i8,i8,i8,i8)")
-def lead(board, count, threads, function, form, words):
+@jit("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def lead(board, count, threads, function, form, words, operands, with_each):
     """Make `count` calls of a kernel with the threads that are on standby.
 
     threads: how many may take part. function, form: as of `call_with`. words: the address of the
-    arguments of one call after the other. An odd number at the board's start opens it. The threads
-    inside are waited for, others are not.
+    arguments of one call after the other. To the first `with_each` arguments of each the words at
+    `operands` are added. An odd number at the board's start opens it. The threads inside are waited
+    for, others are not.
     """
     x, taken = i8_at(board + CALLS), i8_at(board + TAKEN)
+    if with_each > 0:
+        given, own, common, n = i8_at(words), i8_at(board + WORDS), i8_at(operands), form & 255
+        for k in range(count * n):
+            own[k] = given[k] + (common[k % n] if k % n < with_each else 0)
+        words = board + WORDS
     x[0], x[1], x[2], x[3], x[4] = count, function, form, words, threads
     for t in range(count):
         taken[t] = 0

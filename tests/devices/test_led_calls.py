@@ -90,7 +90,7 @@ TURN, INSIDE, WORDS, TAKEN = 0, 8, 16, 24  # places on the board of led_calls.py
 
 
 def test_a_thread_on_standby_makes_the_calls_that_are_left_beginning_with_its_own():
-    lead, serve = cast("list[Any]", _led())
+    lead, serve = cast("Any", _led)()
     text = (
         '@jit("void(i8,i8)")\ndef kernel(t, at):\n    x = i8_at(at)\n'
         "    x[x[0] + 1] = t\n    x[0] += 1\n"

@@ -15,16 +15,22 @@ from benchmarks.process import environment
 SHORTEST = 0.01  # seconds of a turn
 
 
-def turn(function: Callable[[], Any], calls: int) -> float:
-    """Return the seconds of a call."""
+def turn(function: Callable[[], Any], calls: int, rest: float = 0) -> float:
+    """Return the seconds of a call. rest: seconds to wait first."""
+    time.sleep(rest)
     started = time.perf_counter()
     for _ in range(calls):
         function()
     return (time.perf_counter() - started) / calls
 
 
-def medians(functions: Sequence[Callable[[], Any] | None], turns: int) -> list[float | None]:
-    """Return the median seconds of a call of each; None for a library that lacks it."""
+def medians(
+    functions: Sequence[Callable[[], Any] | None], turns: int, rest: float = 0
+) -> list[float | None]:
+    """Return the median seconds of a call of each; None for a library that lacks it.
+
+    rest: seconds between turns, in which the threads of the one before fall asleep.
+    """
     times: list[list[float]] = [[] for _ in functions]
     for f in functions:
         if f is not None:
@@ -34,17 +40,20 @@ def medians(functions: Sequence[Callable[[], Any] | None], turns: int) -> list[f
     for k in range(turns):
         for function, seconds, count in order if k % 2 else order[::-1]:
             if function is not None:
-                seconds.append(turn(function, count))
+                seconds.append(turn(function, count, rest))
     return [statistics.median(seconds) if seconds else None for seconds in times]
 
 
 def compared(
-    rows: Iterable[tuple[str, Sequence[Callable[[], Any] | None]]], scale: float, turns: int
+    rows: Iterable[tuple[str, Sequence[Callable[[], Any] | None]]],
+    scale: float,
+    turns: int,
+    rest: float = 0,
 ) -> tuple[list[list[str]], list[float]]:
     """Return the lines of a table, and the ratios: rows are names and one function per library."""
     lines, ratios = [], []
     for name, functions in rows:
-        ours, theirs = medians(functions, turns)
+        ours, theirs = medians(functions, turns, rest)
         lines.append(line(name, scale, ours, theirs))
         ratios += [ours / theirs] if ours and theirs else []
     return lines, ratios

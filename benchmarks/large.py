@@ -3,7 +3,8 @@
 Writes results/large.md. A row is an expression that both libraries understand: reductions, row
 operations and products along each axis, views, and every elementwise operation of the registry.
 Arrays are SIZE x SIZE, in float32; nothing is recorded. Turns of both libraries alternate in one
-process; a figure is the median of the turns, and a turn the mean of many calls.
+process, with a rest between them; a figure is the median of the turns, and a turn the mean of many
+calls.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.tables import publish, table
 
 RESULTS = Path(__file__).with_name("results") / "large.md"
 SIZE = 1000
+REST = 0.02  # seconds: threads of PyTorch keep a core busy for some milliseconds after a call
 TYPED = (
     "x.sum()", "x.sum(0)", "x.sum(1)", "x.T.sum(0)", "x[::2].sum()", "t.sum(1)", "x.mean()",
     "x.mean(0)", "x.max()", "lib.prod(x, 0)", "lib.softmax(x, 0)", "lib.softmax(x, 1)",
@@ -61,7 +63,7 @@ def main() -> int:
     chosen = [text for text in rows() if not options.only or options.only in text]
     calls = ((f"`{text}`", [call_of(text, names) for names in libraries]) for text in chosen)
     with mg.no_grad(), torch.no_grad():
-        lines, ratios = compared(calls, 1e6, options.turns)
+        lines, ratios = compared(calls, 1e6, options.turns, REST)
     machine = describe()
     wins = sum(r <= 1 for r in ratios)
     note = (

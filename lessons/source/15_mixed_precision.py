@@ -206,10 +206,11 @@ scrub(draw, scales, label="scale", show=[1.0, 2.0**16, 2.0**42])
 # %% [markdown]
 # **What to see.** A bar counts the gradients with that exponent, and its colour says what float16
 # makes of them. On the left, with scale 1, nearly all are red: they are smaller than half of
-# $2^{-24}$, and become 0. A factor on all of them moves the whole hill to the right, and does not
-# change its shape. At 65536 nearly all of it is blue: there are all 11 bits. With $2^{42}$ it
-# leaves float16 at the other end. bfloat16 has no such ends in this picture: all bars would be
-# blue, but with 8 bits.
+# $2^{-24}$, and become 0. The orange bar beside them is below $2^{-24}$ too, but above half of it:
+# these are rounded up, to $2^{-24}$ itself. A factor on all of them moves the whole hill to the
+# right, and does not change its shape. At 65536 nearly all of it is blue: there are all 11 bits.
+# With $2^{42}$ it leaves float16 at the other end. bfloat16 has no such ends in this picture: all
+# bars would be blue, but with 8 bits.
 #
 # **Write** `find_underflow`, which counts this. Do not ask for limits; let NumPy round, and look.
 

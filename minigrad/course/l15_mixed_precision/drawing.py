@@ -11,6 +11,12 @@ import numpy as np
 FORMATS = {"float32": (24, -126, 128), "bfloat16": (8, -126, 128), "float16": (11, -14, 16)}
 COLOURS = {"float32": "gray", "bfloat16": "C1", "float16": "C0"}
 LOST, COARSE, FINE, INFINITE = "#d32f2f", "#ffb74d", "#1976d2", "#6a1b9a"
+FATES = (
+    (LOST, "becomes 0"),
+    (COARSE, "becomes subnormal"),
+    (FINE, "all bits"),
+    (INFINITE, "becomes infinite"),
+)
 
 
 def gap(name: str, size: np.ndarray) -> np.ndarray:
@@ -33,23 +39,31 @@ def draw_gaps(axis: Any) -> None:
     axis.legend()
 
 
+def fates(numbers: np.ndarray) -> np.ndarray:
+    """Return what float16 makes of each number, as a place in FATES."""
+    with np.errstate(over="ignore"):
+        half = np.abs(numbers.astype(np.float16))
+    # NumPy rounds, so that no limit is written down here: just above 2**-25 a number is rounded
+    # up to 2**-24, and from 65520 on it is infinite, though its exponent is that of 65504.
+    return np.where(np.isinf(half), 3, np.where(half >= 2.0**-14, 2, np.where(half > 0, 1, 0)))
+
+
 def draw_exponents(axis: Any, gradients: Mapping[str, np.ndarray], scale: float) -> None:
     """Draw how many of the gradients times scale have which exponent, and what float16 does."""
-    every = np.concatenate([g.ravel() for g in gradients.values()]).astype(np.float64)
-    exponents = np.floor(np.log2(np.abs(every[every != 0]) * scale))
-    edges = np.arange(-46, 27)
-    counts = np.array([(exponents == e).sum() for e in edges])
-    kinds = (
-        (edges < -24, LOST, "becomes 0"),
-        ((edges >= -24) & (edges < -14), COARSE, "subnormal"),
-        ((edges >= -14) & (edges < 16), FINE, "all bits"),
-        (edges >= 16, INFINITE, "infinite"),
-    )
-    for mask, colour, label in kinds:
-        axis.bar(edges[mask], counts[mask], width=1.0, color=colour, label=label)
+    every = np.concatenate([g.ravel() for g in gradients.values()]).astype(np.float64) * scale
+    every = every[every != 0]
+    edges = np.arange(-46, 29)
+    # frexp is exact, and log2 of a number just below a power of two is not. What lies beyond the
+    # picture is counted in its outermost bars.
+    exponents = np.clip(np.frexp(every)[1] - 1, edges[0], edges[-1])
+    fate, below = fates(every), np.zeros(edges.size, int)
+    for place, (colour, label) in enumerate(FATES):
+        counts = np.bincount(exponents[fate == place] - edges[0], minlength=edges.size)
+        axis.bar(edges, counts, width=1.0, bottom=below, color=colour, label=label)
+        below += counts
     axis.set(xlabel="exponent: 2 to the power of …", ylabel="gradients")
     axis.set_title(f"scale {scale:,.0f}" if scale >= 1 else f"scale {scale:g}", fontsize=10)
-    axis.set_ylim(0, 1.6 * max(counts.max(), 1))
+    axis.set_ylim(0, 1.6 * max(below.max(), 1))
     axis.legend(fontsize=7, loc="upper right")
 
 

@@ -39,15 +39,19 @@ def counts(gradients, scale=1.0, *, kind=""):
             half = wide.astype(np.float16)
             if kind == "scaled_late":
                 half = (g.astype(np.float16) * np.float16(scale)).astype(np.float16)
+            elif kind == "rounded_first":
+                half = (g.astype(np.float16) * np.float32(scale)).astype(np.float16)
             elif kind == "half_scale":
                 half = (g * np.float16(scale)).astype(np.float16)
+            elif kind == "in_float64":
+                half = (g * np.float64(scale)).astype(np.float16)
         size = np.abs(half)
         if kind == "signed":
             size = half
         zero = (half == 0) & (g != 0)
         if kind == "zeros_too":
             zero = half == 0
-        elif kind in ("smallest", "not_rounded"):
+        elif kind in ("smallest", "not_rounded", "exponents"):
             zero = (np.abs(wide) < SMALLEST) & (g != 0)
         elif kind == "flushed":
             zero = (np.abs(wide) < NORMAL) & (g != 0)
@@ -58,9 +62,15 @@ def counts(gradients, scale=1.0, *, kind=""):
             subnormal = size < NORMAL
         elif kind == "normal_too":
             subnormal = (size > 0) & (size <= NORMAL)
+        elif kind == "smallest_out":
+            subnormal = (size > SMALLEST) & (size < NORMAL)
+        elif kind == "exponents":
+            subnormal = (np.abs(wide) >= SMALLEST) & (np.abs(wide) < NORMAL)
         inf = np.isinf(half)
         if kind in ("largest", "not_rounded"):
             inf = np.abs(wide) > LARGEST
+        elif kind == "exponents":
+            inf = np.abs(wide) >= 2.0**16
         elif kind == "plus_inf":
             inf = half == np.inf
         found[name] = {
@@ -85,6 +95,7 @@ TO_NEAREST = (
     "float16 rounds to the nearest: what is a little below its smallest number, or above its "
     "largest, may still become that number. Round, then look."
 )
+ROUNDED_FIRST = "Rounded first, scaled afterwards: what has become 0 stays 0. In which order?"
 LOWER_END = "What became 0 is counted as subnormal, too: where is the lower end?"
 for key, attempt in {
     "zeros_too": "Entries that are 0 already lose nothing. Are they among yours?",
@@ -96,9 +107,12 @@ for key, attempt in {
     "plus_inf": "Gradients may be negative, too: what is -1e5 in float16?",
     "unscaled": "These are the counts for scale 1. Where does your scale come in?",
     "divided": "The loss is multiplied by scale. And its gradients?",
-    "scaled_late": "Rounded first, scaled afterwards: what has become 0 stays 0. In which order?",
+    "scaled_late": ROUNDED_FIRST,
     "share": "These are shares. The docstring wants how many.",
     "half_scale": "In float16, a scale of 65536 is inf. In which type is the product computed?",
+    "smallest_out": "2**-24, the smallest number of float16, is above 0. What drops it?",
+    "in_float64": "These products lie just beside the middle between two numbers of float16. In "
+    "which type does the docstring compute them, and in which do you?",
     "normal_too": "2**-14 itself is a normal number. Which comparison leaves it out?",
     "goes_on": "The counts of one name go on in the next. Where do they begin?",
     "one_for_all": "Every name has the counts of the last one: is it one dict under all names?",
@@ -107,6 +121,8 @@ for key, attempt in {
 }.items():
     find_underflow.mistake(key, attempt)(partial(counts, kind=key))
 find_underflow.mistake("smallest", TO_NEAREST)(partial(counts, kind="not_rounded"))
+find_underflow.mistake("smallest", TO_NEAREST)(partial(counts, kind="exponents"))
+find_underflow.mistake("scaled_late", ROUNDED_FIRST)(partial(counts, kind="rounded_first"))
 find_underflow.mistake("subnormal_zero", LOWER_END)(partial(counts, kind="subnormal_zeros"))
 
 
@@ -212,12 +228,16 @@ def with_a_scale(t: Tester) -> None:
     for scale in (2.0**10, 2.0**16, 0.25, 1000.0):
         some = {"w": spread(t, (40,), -40, -10), "b": spread(t, (30,), -15, 12)}
         for name, g in some.items():
-            few = {name: np.concatenate([g[:4], np.zeros(1, np.float32)])}
-            check_counts(t, few, scale, attempt=ROUND)
+            for few in np.split(g, range(5, g.size, 5)):  # so few that they can be done by hand
+                one = {name: np.concatenate([few, np.zeros(1, np.float32)])}
+                check_counts(t, one, scale, attempt=ROUND)
         check_counts(t, some, scale, attempt=ROUND)
     tiny = np.array([2.0**-149, 0.0, -(2.0**-149)]).astype(np.float32)
     gone = "Some of these products are 0 in float32 already. Which entries were not 0 before?"
     check_counts(t, {"w": tiny}, 0.25, attempt=gone)
+    huge = np.array([2.0**100, 1.0, -(2.0**127), -0.5]).astype(np.float32)
+    gone = "Some of these products are inf in float32 already. What are they in float16?"
+    check_counts(t, {"w": huge}, 2.0**30, attempt=gone)
 
 
 @find_underflow.check(points=1)
@@ -225,7 +245,16 @@ def at_the_limits(t: Tester) -> None:
     """At the ends of float16 it is rounding that decides."""
     near = 2.0**-25 * np.array([0.97, 1.0, 1.05, 1.6, -0.96, -1.0, -1.1])
     edge = 2.0**-14 * np.array([0.99, 0.9999, 1.0, 1.01, -0.98, -0.99999, -1.0])
-    top = np.array([65504.0, 65510.0, 65519.0, 65520.0, -65505.0, -65519.5, -65521.0])
+    top = np.array([65510.0, 65519.0, 65520.0, -65504.0, -65519.5, -65520.0, -65521.0, -65530.0])
     for scale in (1.0, 2.0 ** int(t.random.integers(1, 12))):
         for values in (near, edge, top):
             check_counts(t, {"w": (values / scale).astype(np.float32)}, scale, attempt=TO_NEAREST)
+    for scale in range(3, 40, 2):
+        check_counts(t, {"w": ties(float(scale))}, float(scale), attempt=TO_NEAREST)
+
+
+def ties(scale: float) -> np.ndarray:
+    """Return entries whose product with scale, in float32, is half way between float16 numbers."""
+    halfway = np.array([2.0**-25, 2.0**-14 - 2.0**-25, 65520.0])
+    g = (halfway / scale).astype(np.float32)
+    return np.concatenate([g, -g])

@@ -62,7 +62,79 @@ MUTANTS = [
         "no_variable",
         method("def scale(self, loss):", "    if isinstance(loss, float):", f"        {TIMES}"),
     ),
+    scaler(
+        "no_graph",
+        method(
+            "def scale(self, loss):",
+            "    if hasattr(loss, 'detach'):",
+            "        loss = loss.detach()",
+            f"    {TIMES}",
+        ),
+    ),
+    scaler(
+        "float32_loss",
+        method(
+            "def scale(self, loss):",
+            "    if isinstance(loss, float):",
+            "        return np.float32(loss) * np.float32(self.factor)",
+            f"    {TIMES}",
+        ),
+    ),
     # the gradients
+    *(
+        scaler(
+            key,
+            unscale(
+                "bad = [p.grad is not None and not np.isfinite(p.grad).all()",
+                "       for p in optimizer.parameters]",
+                "self.found[optimizer] = any(bad)",
+                "for k, p in enumerate(optimizer.parameters):",
+                f"    if p.grad is not None and not ({left}):",
+                "        p.grad /= self.factor",
+            ),
+        )
+        for key, left in {
+            "bad_left": "bad[k]",
+            "all_left_if_bad": "any(bad)",
+            "ends_at_bad": "any(bad[:k])",
+            "ends_at_none": "any(p.grad is None for p in optimizer.parameters[:k])",
+        }.items()
+    ),
+    scaler(  # what marks an optimizer outlives the iteration
+        "first_only",
+        method(
+            "def unscale_(self, optimizer):",
+            "    if optimizer in self.found:",
+            "        raise RuntimeError('again')",
+            "    if getattr(optimizer, 'is_unscaled', False):",
+            "        self.found[optimizer] = not all(np.isfinite(p.grad).all()",
+            "            for p in optimizer.parameters if p.grad is not None)",
+            "    else:",
+            "        super().unscale_(optimizer)",
+            "    optimizer.is_unscaled = True",
+        ),
+    ),
+    scaler(
+        "changed_parameters",
+        method(
+            "def step(self, optimizer):",
+            "    super().step(optimizer)",
+            "    optimizer.parameters = [p for p in optimizer.parameters if p.grad is not None]",
+        ),
+    ),
+    scaler(
+        "shared",
+        "FOUND = {}\n\n\n"
+        + method(
+            "def __init__(self, *args, **kwargs):",
+            "    super().__init__(*args, **kwargs)",
+            "    self.found = FOUND",
+            "def update(self):",
+            "    super().update()",
+            "    FOUND.clear()",
+            "    self.found = FOUND",
+        ),
+    ),
     scaler(
         "not_in_place",
         unscale(
@@ -349,6 +421,17 @@ MUTANTS = [
             "    self.growth_tracker += 1",
             f"    {DUE}",
             f"    {UP}",
+        ),
+    ),
+    scaler(
+        "tracker_left",
+        update(
+            BAD,
+            DOWN,
+            "else:",
+            "    self.growth_tracker += 1",
+            "    if self.growth_tracker % self.growth_interval == 0:",
+            "        self.factor *= self.growth_factor",
         ),
     ),
     scaler(

@@ -15,18 +15,31 @@ def plain(value):
 class Loss:
     """A loss as the engine has it: it has arithmetic, also in place, and is no number."""
 
-    def __init__(self, value):
+    def __init__(self, value, requires_grad=True):
         self.value = value
+        self.requires_grad = requires_grad
 
     def __mul__(self, factor):
         """Return another Loss."""
-        return Loss(self.value * factor)
+        return Loss(self.value * factor, self.requires_grad)
 
     __rmul__ = __mul__
 
     def __truediv__(self, factor):
         """Return another Loss."""
-        return Loss(self.value / factor)
+        return Loss(self.value / factor, self.requires_grad)
+
+    def detach(self):
+        """Return another Loss, from which no backward pass goes on."""
+        return Loss(self.value, False)
+
+    def item(self):
+        """Return the number."""
+        return self.value
+
+    def numpy(self):
+        """Return the number in an array."""
+        return np.array(self.value)
 
     def __imul__(self, factor):
         """Change this one."""
@@ -35,22 +48,33 @@ class Loss:
 
 
 def new_optimizer(n):
-    """Return an Optimizer of n Parameters, and a list: for each step, copies of the gradients."""
-    optimizer, seen = Optimizer([Parameter(np.zeros(1)) for _ in range(n)]), []
-    optimizer.update = lambda: seen.append([plain(p.grad) for p in optimizer.parameters])
-    return optimizer, seen
+    """Return an Optimizer of n Parameters, these, and for each step, copies of the gradients.
+
+    Its step returns something, as those of other libraries do.
+    """
+    parameters, seen = [Parameter(np.zeros(1)) for _ in range(n)], []
+    optimizer = Optimizer([*parameters])
+    optimizer.update = lambda: seen.append([plain(p.grad) for p in parameters])
+
+    def step():
+        optimizer.update()
+        return "stepped"
+
+    optimizer.step = step
+    return optimizer, parameters, seen
 
 
 def iterate(mine, numbers, rounds):
     """Make a GradScaler, run iterations with it, and return a row for each.
 
     A round says what a script does in it: {"loss": number, "gradients": for each optimizer a list
-    of arrays or None, "unscale": for each optimizer how often unscale_ is called before step,
-    "limit": None, or to which size the script then cuts all entries of all gradients}.
+    of arrays, into which is written, or None, "unscale": for each optimizer how often unscale_ is
+    called before step, "limit": None, or to which size the script then cuts all entries of all
+    gradients}.
     """
     scaler = mine.GradScaler(**numbers)
     made = [new_optimizer(len(one)) for one in rounds[0]["gradients"]]
-    optimizers = [optimizer for optimizer, _ in made]
+    optimizers = [optimizer for optimizer, *_ in made]
     rows = []
     for now in rounds:
         loss = Loss(now["loss"])
@@ -58,17 +82,18 @@ def iterate(mine, numbers, rounds):
         row: dict[str, Any] = {
             "loss": plain(scaler.scale(now["loss"])),
             "variable": plain(scaled.value) if isinstance(scaled, Loss) else None,
+            "goes_on": scaled.requires_grad if isinstance(scaled, Loss) else False,
             "left": plain(loss.value),
             "optimizers": [],
             "returned": [],
         }
         held = []
-        for (optimizer, seen), gradients in zip(made, now["gradients"], strict=True):
+        for (_, parameters, seen), gradients in zip(made, now["gradients"], strict=True):
             seen.clear()
-            for p, g in zip(optimizer.parameters, gradients, strict=True):
-                p.grad = plain(g)
-            held.append([p.grad for p in optimizer.parameters])
-        for optimizer, calls in zip(optimizers, now["unscale"], strict=True):
+            for p, g in zip(parameters, gradients, strict=True):
+                p.grad = g
+            held.append([p.grad for p in parameters])
+        for (optimizer, parameters, _), calls in zip(made, now["unscale"], strict=True):
             one: dict[str, Any] = {"raised": None, "unscaled": None}
             for call in range(calls):
                 if call:
@@ -78,22 +103,32 @@ def iterate(mine, numbers, rounds):
                         one["raised"] = [kind.__name__ for kind in type(error).__mro__]
                 else:
                     row["returned"].append(("unscale_", plain(scaler.unscale_(optimizer))))
-                    one["unscaled"] = [plain(p.grad) for p in optimizer.parameters]
-            one["after_second"] = [plain(p.grad) for p in optimizer.parameters]
+                    one["unscaled"] = [plain(p.grad) for p in parameters]
+            one["after_second"] = [plain(p.grad) for p in parameters]
             row["optimizers"].append(one)
         if now["limit"] is not None:
             for g in (g for arrays in held for g in arrays if g is not None):
                 np.clip(g, -now["limit"], now["limit"], out=g)
-        for (optimizer, seen), one, arrays in zip(made, row["optimizers"], held, strict=True):
+        for (optimizer, parameters, seen), one, arrays in zip(
+            made, row["optimizers"], held, strict=True
+        ):
             row["returned"].append(("step", plain(scaler.step(optimizer))))
             one["steps"] = [list(gradients) for gradients in seen]
-            one["after"] = [plain(p.grad) for p in optimizer.parameters]
+            one["after"] = [plain(p.grad) for p in parameters]
             one["held"] = [plain(g) for g in arrays]
+            left = optimizer.parameters
+            one["same"] = isinstance(left, list) and [*map(id, left)] == [*map(id, parameters)]
         is_dict = isinstance(scaler.found, dict)
         for optimizer, one in zip(optimizers, row["optimizers"], strict=True):
             bad = scaler.found.get(optimizer) if is_dict else None
             one["found"] = bool(bad) if isinstance(bad, bool | np.bool_ | int) else None
             one["entries"] = len(scaler.found) if is_dict else None
+        another = mine.GradScaler(**numbers)  # made while this one is in an iteration
+        row["another"] = {
+            "get_scale()": plain(another.get_scale()),
+            "growth_tracker": plain(another.growth_tracker),
+            "len(found)": len(another.found) if isinstance(another.found, dict) else None,
+        }
         row["returned"].append(("update", plain(scaler.update())))
         row["scale"], row["tracker"] = plain(scaler.get_scale()), plain(scaler.growth_tracker)
         row["found"] = len(scaler.found) if isinstance(scaler.found, dict) else None
@@ -103,8 +138,8 @@ def iterate(mine, numbers, rounds):
 
 def failing_step(mine):
     """Make a step of an optimizer that raises an ArithmeticError; return whether that arrives."""
-    optimizer, _ = new_optimizer(1)
-    optimizer.parameters[0].grad = np.ones(1)
+    optimizer, (p,), _ = new_optimizer(1)
+    p.grad = np.ones(1)
     optimizer.update = lambda: 1 // 0
     try:
         mine.GradScaler().step(optimizer)
@@ -113,14 +148,16 @@ def failing_step(mine):
     return False
 
 
-def master_steps(mine, half, gradients, learning_rate, writes):
+def master_steps(mine, half, gradients, learning_rate, writes, anew=()):
     """Call master_step once for each gradient; return a row for each call.
 
     writes: {number of a call: array}, what somebody writes to the parameter before that call; nan
-    leaves an entry as it is.
+    leaves an entry as it is. anew: the calls before which the state is a new {}.
     """
     state, rows = {}, []
     for call, gradient in enumerate(gradients):
+        if call in anew:
+            state = {}
         new = writes.get(call)
         if new is not None:
             half[...] = np.where(np.isnan(new), half, new)

@@ -13,6 +13,7 @@ from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.wire import laid_out
 
 GradScaler = lesson.exercise(
     "GradScaler",
@@ -47,7 +48,8 @@ class Round:
     limit: float | None = None
 
     def __post_init__(self) -> None:
-        self.unscale = [*self.unscale, *[0] * (len(self.gradients) - len(self.unscale))]
+        n = len(self.gradients)
+        self.unscale = [*self.unscale, *[0] * n][:n]
 
 
 @dataclass
@@ -78,6 +80,9 @@ class Model:
             self.tracker = 0
             return
         self.tracker += optimizers if kind == "counts_optimizers" else 1
+        if kind == "tracker_left":
+            self.scale *= self.growth_factor if self.tracker % self.growth_interval == 0 else 1.0
+            return
         early = {"grows_early": -1, "grows_late": 1}.get(kind, 0)
         may_pass = kind in ("tracker_runs_on", "counts_optimizers")
         is_past = may_pass and self.tracker > self.growth_interval
@@ -95,6 +100,7 @@ WRONG = {
     "grows_late": "It grows one iteration too late: is this iteration counted before you compare?",
     "tracker_kept": "Good iterations *in a row*: what does one with an inf do to the count?",
     "counts_optimizers": "An iteration counts once, however many optimizers it has.",
+    "tracker_left": "It grows when it should, and then growth_tracker is to be 0 again.",
     "tracker_runs_on": "After growing, the count begins anew. Yours goes on, and grows each time.",
 }
 SMALL = {"init_scale": 64.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3}
@@ -109,9 +115,12 @@ def told(rounds: list[Round], upto: int) -> str:
     """Return the iterations so far in words: the last one with its gradients."""
     now = rounds[upto]
     one = "; and ".join(
-        ", ".join("None" if g is None else show(g, bare=True) for g in gradients)
+        ", ".join("None" if g is None else show(g, bare=True) for g in gradients) or "(none)"
         for gradients in now.gradients
     )
+    if not now.gradients:
+        many = f"{upto + 1} iterations" if upto else "one iteration"
+        return f"{many} without an optimizer: scale(loss), then update()"
     if now.limit is not None:
         one += f", unscaled by unscale_ and then cut by np.clip to {-now.limit:g} … {now.limit:g}"
     if upto:
@@ -121,10 +130,19 @@ def told(rounds: list[Round], upto: int) -> str:
     return f"one iteration with the scaled gradients {one}"
 
 
+def copy_of(g: Any) -> Any:
+    """Return a copy of a gradient in the same layout: the learner's code writes into it."""
+    if g is None:
+        return None
+    return laid_out(g, [step // g.itemsize for step in g.strides])
+
+
 def run(t: Tester, rounds: list[Round], numbers: dict[str, Any]) -> tuple[list[dict], str]:
     """Run the iterations; return the driver's rows, and how the scaler was made."""
     made = f"GradScaler({', '.join(f'{key}={value:g}' for key, value in numbers.items())})"
-    plain = [vars(r) for r in rounds]
+    plain = [
+        {**vars(r), "gradients": [[*map(copy_of, one)] for one in r.gradients]} for r in rounds
+    ]
     given = f"{made}, {told(rounds, len(rounds) - 1)}"
     return t.drive("iterate", numbers, plain, given=given), made
 
@@ -140,12 +158,15 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
         check_loss(t, row, now.loss, right.scale)
         for place in range(len(now.gradients)):
             name = f" of optimizer {place + 1}" if len(now.gradients) > 1 else ""
-            check_gradients(t, row["optimizers"][place], now, place, right.scale, name)
+            check_gradients(t, row["optimizers"][place], now, place, right.scale, name, k)
+        check_another(t, row["another"], Model(**numbers).scale)
         t.about = "GradScaler.update"
         bad = [is_bad(gradients) for gradients in now.gradients]
+        before = right.scale
         for one in (right, *wrong.values()):
             one.update(sum(bad), len(bad))
         numbers_now = (("get_scale()", "scale"), ("growth_tracker", "tracker"))
+        why = by_hand(row["scale"], before, right.scale, len(bad))
         for what, key in numbers_now:
             mistakes = [
                 Mistake(kind, getattr(model, key), WRONG[kind]) for kind, model in wrong.items()
@@ -154,8 +175,9 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
                 row[key],
                 getattr(right, key),
                 what=f"{what} after update()",
+                rtol=1e-12,
                 mistakes=mistakes,
-                attempt="Go through the iterations by hand, with the two rules of update().",
+                attempt=why,
             )
         if row["found"] != 0:
             t.fail(
@@ -176,6 +198,42 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
             )
 
 
+FEWER = "The loss came with 16 digits and left with 7. Which step makes a float32 of it?"
+
+
+def by_hand(got: Any, before: float, after: float, n: int) -> str:
+    """Return the Try line for a scale or tracker after update(), where no known mistake fits."""
+    if not isinstance(got, float) or got == after:
+        return "Go through the iterations by hand, with the two rules of update()."
+    if got == before and after < before:
+        whose = "whose gradients does update() ask about, and " if n > 1 else ""
+        return f"A gradient was not finite, and the scale stays: {whose}what holds it there?"
+    if got == before:
+        return (
+            "growth_interval good iterations in a row are reached, and the scale stays. What is "
+            "growth_tracker compared with?"
+        )
+    if after == before:
+        return "Nothing was due here, and the scale moved. By which of the two rules?"
+    name = "backoff_factor" if after < before else "growth_factor"
+    return f"It moves when it should, and not by {name}. Which other number has a part in it?"
+
+
+def check_another(t: Tester, got: dict, scale: float) -> None:
+    """Check a GradScaler that was made while another one is in use: it begins anew."""
+    wanted = {"get_scale()": scale, "growth_tracker": 0, "len(found)": 0}
+    for what, value in wanted.items():
+        if got[what] != value:
+            t.about = "GradScaler"
+            t.fail(
+                "shared",
+                f"{what} = {value:g} of another GradScaler, which was made before this update()",
+                f"{what} = {show(got[what])}",
+                "Two scalers know nothing of each other. What belongs to the class, or to a "
+                "default argument, and so to both?",
+            )
+
+
 def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
     """Check what scale(loss) returned, for a number and for an object as Variables are."""
     t.close(
@@ -188,6 +246,7 @@ def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
             Mistake("unscaled", loss, "That is the loss itself."),
             Mistake("divided", loss / scale, "The loss is multiplied; its gradients are divided."),
             Mistake("factor_only", scale, "That is the scale. And the loss?"),
+            Mistake("float32_loss", float(np.float32(loss) * np.float32(scale)), FEWER),
         ],
     )
     if row["left"] != loss:
@@ -204,18 +263,43 @@ def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
             "something else",
             "Which operations does a Variable have? Its graph must go on in what you return.",
         )
+    if not row["goes_on"]:
+        t.fail(
+            "no_graph",
+            "a Variable whose backward pass goes back to the loss",
+            "a Variable without a graph, which requires no gradients",
+            "backward() of what you return goes nowhere. Which step cuts it from the loss?",
+        )
 
 
-def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, name: str) -> None:
+def check_gradients(
+    t: Tester, got: dict, now: Round, place: int, scale: float, name: str, iteration: int
+) -> None:
     """Check one optimizer's gradients and steps in one iteration."""
     gradients, calls = now.gradients[place], now.unscale[place]
+    if not got["same"]:
+        t.about = "GradScaler.unscale_"
+        t.fail(
+            "changed_parameters",
+            f"optimizer.parameters{name}, the list as it was",
+            "another list, or one with other parameters",
+            "The optimizer still needs all of them, in the next iteration too: go through, and "
+            "take nothing away.",
+        )
     right = [None if g is None else (g / scale).astype(g.dtype) for g in gradients]
+    before = [*gradients]
+    left = {
+        key: [is_left(k, gradients, iteration) for k in range(len(gradients))]
+        for key, (is_left, _) in LEFT.items()
+    }
     t.about = "GradScaler.unscale_"
     if calls:
-        compare(t, got["unscaled"], right, gradients, scale, f"after unscale_{name}", "still")
+        compare(t, got["unscaled"], right, before, scale, f"after unscale_{name}", left, "still")
         if now.limit is not None:
             limits = (-now.limit, now.limit)
-            right = [None if g is None else np.clip(g, *limits) for g in right]
+            right, before = (
+                [None if g is None else np.clip(g, *limits) for g in one] for one in (right, before)
+            )
     if calls > 1:
         if got["raised"] is None:
             t.fail(
@@ -232,7 +316,7 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
                 got["raised"][0],
                 "Which exception does the docstring ask for?",
             )
-        compare(t, got["after_second"], right, gradients, scale, f"after that error{name}")
+        compare(t, got["after_second"], right, before, scale, f"after that error{name}", left)
     t.about = "GradScaler.step"
     steps, wanted = got["steps"], 0 if is_bad(gradients) else 1
     if len(steps) > wanted:
@@ -256,8 +340,8 @@ def check_gradients(t: Tester, got: dict, now: Round, place: int, scale: float, 
         )
     for seen in steps:
         way = "twice" if calls else "never"
-        compare(t, seen, right, gradients, scale, f"in optimizer.step(){name}", way)
-    compare(t, got["after"], right, gradients, scale, f"after step{name}")
+        compare(t, seen, right, before, scale, f"in optimizer.step(){name}", left, way)
+    compare(t, got["after"], right, before, scale, f"after step{name}", left)
     for held, after in zip(got["held"], got["after"], strict=True):
         if held is not None and not np.array_equal(held, after, equal_nan=True):
             t.fail(
@@ -280,12 +364,39 @@ def check_found(t: Tester, got: bool | None, entries: int | None, wanted: bool, 
             "not_found",
             expected,
             f"no such entry among the {entries} of found",
-            "update() looks there, and so does a second unscale_. Who writes it, and as which key?",
+            "update() looks there, and so does a second unscale_. Who writes it, and as which key? "
+            "Is it emptied before update() was called?"
+            if entries == 0
+            else "update() looks there, and so does a second unscale_. Who writes it, and as which "
+            "key?",
         )
     if got is not wanted:
         t.fail("wrongly_found", expected, f"{show(got)}", "What was looked at, and when?")
 
 
+# Gradients that are left scaled: which ones, by place, the gradients and the iteration.
+LEFT: dict[str, tuple[Callable[[int, Gradients, int], bool], str]] = {
+    "bad_left": (
+        lambda k, gradients, iteration: is_bad(gradients[k : k + 1]),
+        "Where one entry is not finite, the others are divided nevertheless.",
+    ),
+    "all_left_if_bad": (
+        lambda k, gradients, iteration: is_bad(gradients),
+        "Where a gradient is not finite, all of them are divided nevertheless.",
+    ),
+    "ends_at_bad": (
+        lambda k, gradients, iteration: is_bad(gradients[:k]),
+        "What comes after a gradient that is not finite is divided, too. Where does your loop end?",
+    ),
+    "ends_at_none": (
+        lambda k, gradients, iteration: any(g is None for g in gradients[:k]),
+        "What comes after a gradient that is None is divided, too. Where does your loop end?",
+    ),
+    "first_only": (
+        lambda k, gradients, iteration: iteration > 0,
+        "In the first iteration they were divided, and now no more. What was to end with update()?",
+    ),
+}
 KNOWN: dict[str, Callable[[float], tuple]] = {
     "still": lambda scale: (("still_scaled", 1.0, "They are still scaled. What does it divide?"),),
     "never": lambda scale: (
@@ -298,9 +409,19 @@ KNOWN: dict[str, Callable[[float], tuple]] = {
 
 
 def compare(
-    t: Tester, got: list, right: list, scaled: list, scale: float, when: str, way: str = ""
+    t: Tester,
+    got: list,
+    right: list,
+    scaled: list,
+    scale: float,
+    when: str,
+    left: dict[str, list[bool]],
+    way: str = "",
 ) -> None:
-    """Compare gradients with those that should be there; `way`: which mistakes would show."""
+    """Compare gradients with those that should be there.
+
+    left: for each mistake of LEFT, whether it leaves a gradient scaled. way: which of KNOWN show.
+    """
     for k, (found, wanted, before) in enumerate(zip(got, right, scaled, strict=True)):
         what = f"parameters[{k}].grad {when}"
         if wanted is None:
@@ -317,8 +438,8 @@ def compare(
         finite = np.isfinite(wanted)
         both = isinstance(found, np.ndarray) and found.shape == wanted.shape
         t.close(
-            np.where(finite, found, 0) if both else found,
-            np.where(finite, wanted, 0),
+            np.where(finite, found, wanted) if both else found,
+            wanted,
             what=what,
             rtol=1e-5 if wanted.dtype == np.float32 else 1e-9,
             atol=0,
@@ -328,11 +449,15 @@ def compare(
                 "Each entry of each gradient is divided by the scale that holds now, once.",
             ),
             mistakes=[
-                Mistake(key, np.where(finite, before * factor, 0), said)
+                Mistake(key, np.where(finite, before * factor, wanted), said)
                 for key, factor, said in (
                     ("multiplied", scale, "The loss was multiplied. What takes that back?"),
                     *KNOWN.get(way, lambda scale: ())(scale),
                 )
+            ]
+            + [
+                Mistake(key, np.where(finite & is_left[k], before, wanted), LEFT[key][1])
+                for key, is_left in left.items()
             ],
         )
         t.dtype(found, wanted.dtype, "Written into the array that is there, it keeps its dtype.")
@@ -411,6 +536,10 @@ def the_scale(t: Tester) -> None:
     check(t, story(t, "." * 40), init_scale=8.0, growth_interval=40)
     check(t, story(t, ".i."), init_scale=8.0)
     check(t, story(t, "iiiiiiiii."), **SMALL)  # it may fall below 1
+    for calls in (0, 1):  # no gradient arrived, so none was infinite
+        check(t, [Round([[None, None]], [calls])] * 4, **SMALL)
+        check(t, [Round([[]], [calls])] * 4, **SMALL)
+    check(t, [Round([])] * 4, **SMALL)
     check(t, story(t, "........"), init_scale=2.0**20, growth_interval=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,13 @@ master_step = lesson.exercise(
 )
 
 
+def cut(x):
+    """Return numbers, rounded towards 0 to float16."""
+    new = x.astype(np.float16)
+    away = np.abs(new.astype(np.float32)) > np.abs(x)
+    return np.where(away, np.nextafter(new, np.float16(0)), new)
+
+
 def step(half, gradient, master, rate, *, kind=""):
     """Return half and master after a step, right or with a common mistake."""
     remembered = master is not None
@@ -37,30 +45,43 @@ def step(half, gradient, master, rate, *, kind=""):
         half = half - (rate * gradient).astype(np.float16)
         return half, half.astype(np.float32)
     written = master.astype(np.float16) != half
+    if kind == "cut_off":
+        written = cut(master) != half
     if kind == "first_lost" and not remembered:
         return half, master
+    if kind == "first_in_half" and not remembered:
+        half = (master - np.float32(rate) * gradient).astype(np.float16)
+        return half, half.astype(np.float32)
     if kind == "stale":
         written = np.zeros_like(written)
     elif kind == "all_anew":
         written = np.full_like(written, written.any())
+    elif kind == "nan_stays":
+        written &= ~np.isnan(master)
     wide = half.astype(np.float32)
     shift = wide - master.astype(np.float16)
     master = master + shift if kind == "shifted" else np.where(written, wide, master)
     size = np.float32(rate) * gradient
+    if kind == "half_rate":
+        size = np.float32(np.float16(rate)) * gradient
     if kind == "half_step":
         size = size.astype(np.float16).astype(np.float32)
     elif kind == "half_gradient":
         size = np.float32(rate) * gradient.astype(np.float16).astype(np.float32)
+    if kind == "written_stays":
+        size = np.where(written, np.float32(0), size)
     master = master + size if kind == "uphill" else master - size
     if kind == "half_master":
         master = master.astype(np.float16).astype(np.float32)
     new = master.astype(np.float16)
-    if kind == "truncated":
-        away = np.abs(new.astype(np.float32)) > np.abs(master)
-        new = np.where(away, np.nextafter(new, np.float16(0)), new)
+    if kind in ("truncated", "cut_off"):
+        new = cut(master)
+    elif kind == "saturated":
+        new = np.clip(new, -65504, 65504)
     return new, master
 
 
+CUT = "Rounded towards 0. What does float16 do between two numbers?"
 WRONG = {
     "half_only": "The step was made in float16, where it is lost. Which of the two makes it?",
     "master_anew": "The copy was made anew from the rounded parameter. What did it forget?",
@@ -72,7 +93,14 @@ WRONG = {
     "shifted": "The writing was added to the old master. The new value takes its place.",
     "first_lost": "The first call made the copy and no step. It is a step like all others.",
     "all_anew": "Only one entry was written, and the masters of all began anew.",
-    "truncated": "Rounded towards 0. What does float16 do between two numbers?",
+    "truncated": CUT,
+    "cut_off": CUT,
+    "half_rate": "The learning rate was rounded to float16. In which type is the step made?",
+    "written_stays": "What was written is where the step begins. It is moved like the rest.",
+    "first_in_half": "The first step was rounded to float16 before the copy was made of it.",
+    "nan_stays": "Numbers were written over nan, and it is nan still. What does a comparison with "
+    "nan say?",
+    "saturated": "The master is beyond 65504. What does rounding to float16 make of it?",
 }
 
 
@@ -82,9 +110,15 @@ def listed(x: np.ndarray) -> str:
 
 
 def run(
-    t: Tester, half: np.ndarray, gradients: list, rate: float, writes: dict[int, Any], attempt: str
+    t: Tester,
+    half: np.ndarray,
+    gradients: list,
+    rate: float,
+    writes: dict[int, Any],
+    attempt: str,
+    anew: Sequence[int] = (),
 ) -> None:
-    """Check several steps of one parameter."""
+    """Check several steps of one parameter; before the calls in `anew` the state is a new {}."""
     shown = ", then ".join(map(listed, gradients[:3]))
     calls = "1 call" if len(gradients) == 1 else f"{len(gradients)} calls"
     given = f"master_step, {calls}: half = {listed(half)}, "
@@ -92,7 +126,9 @@ def run(
     for call, new in writes.items():
         given += f"; before call {call + 1} somebody writes {show(new, bare=True)} into half"
         given += " (nan: stays)" if np.isnan(new).any() else ""
-    rows = t.drive("master_steps", half, gradients, rate, writes, given=given)
+    for call in anew:
+        given += f"; before call {call + 1} the state is a new {{}}, as of another optimizer"
+    rows = t.drive("master_steps", half, gradients, rate, writes, [*anew], given=given)
     states = dict.fromkeys(("", *WRONG), (half, None))
     for call, (row, gradient) in enumerate(zip(rows, gradients, strict=True)):
         if (new := writes.get(call)) is not None:
@@ -100,13 +136,16 @@ def run(
                 kind: (np.where(np.isnan(new), h, new).astype(np.float16), m)
                 for kind, (h, m) in states.items()
             }
+        if call in anew:
+            states = {kind: (h, None) for kind, (h, _) in states.items()}
         before = states[""][0]
-        states = {k: step(h, gradient, m, rate, kind=k) for k, (h, m) in states.items()}
+        with np.errstate(all="ignore"):
+            states = {k: step(h, gradient, m, rate, kind=k) for k, (h, m) in states.items()}
         wanted, master = states[""]
         when = f" after call {call + 1}" if len(gradients) > 1 else ""
         if row["returned"] is not None:
             t.fail("returned", "None", show(row["returned"]), "The results are in half and state.")
-        if not np.array_equal(row["gradient"], gradient):
+        if not np.array_equal(row["gradient"], gradient, equal_nan=True):
             said = f"gradient = {show(row['gradient'])}{when}"
             t.fail("changed_gradient", f"gradient = {show(gradient)}, as it came", said,
                    "Two names for one array: which line writes into the gradient?")  # fmt: skip
@@ -122,7 +161,8 @@ def run(
         ):
             is_kept = key == "half" and np.array_equal(row[key], before)
             if is_kept and not np.array_equal(value, before) and row["master"] is not None:
-                kept = np.asarray(row["master"]).astype(np.float16)
+                with np.errstate(over="ignore"):
+                    kept = np.asarray(row["master"]).astype(np.float16)
                 if np.array_equal(kept, value):
                     t.fail("not_in_place", f"half = {show(value)}{when}", "half as it was",
                            samples.attempt_for(before, row[key], INTO))  # fmt: skip
@@ -156,9 +196,10 @@ def slope(t: Tester, *shape: int, size: float = 1.0) -> np.ndarray:
 @master_step.check(points=1)
 def single_steps(t: Tester) -> None:
     """A step writes the new values into half, and the copy into state."""
-    for x in samples.arrays(t.random, dtypes=("float16",)):
-        g = np.asarray(samples.numbers(t.random, x.shape)).astype(np.float32)
-        run(t, x, [g], 0.1, {}, BY_HAND)
+    for calls in (1, 2):
+        for x in samples.arrays(t.random, dtypes=("float16",)):
+            gradients = [samples.numbers(t.random, x.shape, "float32") for _ in range(calls)]
+            run(t, x, gradients, 0.1, {}, BY_HAND)
     for _ in range(6):
         run(t, halves(t), [slope(t), slope(t)], 0.01, {}, BY_HAND)
 
@@ -207,6 +248,38 @@ def somebody_writes(t: Tester) -> None:
         "Two entries changed places. Each is compared with its own master.")  # fmt: skip
     gradients = [slope(t, 2, 3) for _ in range(4)]
     run(t, halves(t, 2, 3), gradients, 3e-4, {1: samples.numbers(t.random, (2, 3))}, BY_HAND)
+    more = [slope(t) for _ in range(5)]
+    twice = {call: samples.numbers(t.random, (2,)) for call in (1, 3)}
+    run(t, halves(t), more, 3e-4, twice, "Somebody wrote twice. Is it noticed before each step?")
+    tiny = np.array([5.0, -9.0], np.float16) * np.float16(2**-24)
+    for new in (np.zeros(2), tiny + np.float16(2**-24), -tiny):
+        run(t, tiny, more, 1e-9, {1: new}, SMALL)
+    for power in range(-3, 4):
+        edge = np.array([2.0**power, -(2.0**power)], np.float16)
+        toward = np.array([1.0, -1.0], np.float32)
+        run(t, edge, [toward, toward, 0 * toward], 4e-4 * 2.0**power, {1: edge.copy()}, EDGE)
+
+
+SMALL = "These numbers are tiny, and others were written. Ask for every difference, however small."
+EDGE = (
+    "Below a power of two the numbers of float16 lie twice as close as above. Is what was written "
+    "what the master rounds to?"
+)
+
+
+@master_step.check(points=1)
+def beyond_the_ends(t: Tester) -> None:
+    """A parameter becomes inf or nan and comes back; another state begins anew."""
+    half = np.array([60000.0, -60000.0], np.float16)
+    out = np.array([-10000.0, 10000.0], np.float32) * np.float32(t.random.uniform(0.9, 1.1))
+    back = "The master was never infinite, only half was. What is the master's rounding there?"
+    run(t, half, [out, -out, out, -out / 2], 1.0, {}, back)
+    for bad in (np.nan, np.inf):
+        gradients = [np.array([bad, 1.0], np.float32), *(slope(t) for _ in range(2))]
+        loaded = "A checkpoint was loaded over numbers that were lost. Is it noticed?"
+        run(t, halves(t), gradients, 1e-3, {1: samples.numbers(t.random, (2,))}, loaded)
+    three = [slope(t) for _ in range(3)]
+    run(t, halves(t), three, 3e-4, {}, "A state that is {} has no master yet: whose was used?", [1])
 
 
 def all_of_it(half, gradient, state, learning_rate, *, kind):

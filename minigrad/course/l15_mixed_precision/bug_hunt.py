@@ -53,27 +53,31 @@ def diagnosis(t: Tester) -> None:
         )
 
 
-def clipped(g, max_norm):
+def clipped(g, max_norm, dtype=np.float64, more=0.0):
     """Return a gradient, shortened to max_norm if it is longer."""
-    norm = float(np.sqrt(np.sum(g.astype(np.float64) ** 2)))
-    return g * np.float32(max_norm / norm) if norm > max_norm else g
+    norm = float(np.sqrt(np.sum(g.astype(dtype) ** 2)))
+    return g * np.float32(max_norm / (norm + more)) if norm > max_norm else g
 
 
 def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
     """Return the weights after each step, right or with a common mistake."""
-    path = []
+    path, first = [], scale
     with np.errstate(all="ignore"):
         for slope in slopes:
             g = (slope * np.float32(scale)).astype(np.float16).astype(np.float32)
             if kind == "too_early":
                 g = clipped(g, max_norm)
             if kind != "never_unscaled":
-                g = g / np.float32(scale)
+                g = g / np.float32(first if kind == "first_scale" else scale)
             if kind == "unscaled_twice":
                 g = g / np.float32(scale)
             is_finite = bool(np.isfinite(g).all())
             if kind == "entries":
                 g = np.clip(g, -max_norm, max_norm)
+            elif kind == "half_norm":
+                g = clipped(g, max_norm, np.float16)
+            elif kind == "padded":
+                g = clipped(g, max_norm, more=1e-6)
             elif kind not in ("too_early", "no_clipping"):
                 g = clipped(g, max_norm)
             if kind == "always":
@@ -83,6 +87,7 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
                 g = 0 * g
             if is_finite:
                 w = w - np.float32(learning_rate) * g
+                scale = scale * 2 if kind == "grows" else scale
             elif kind != "same_scale":
                 scale = scale / 2
             path.append(w.copy())
@@ -99,6 +104,12 @@ for key, attempt in {
     "unscaled_twice": "Divided by the scale twice.",
     "always": "Here a gradient was inf, and the step was made. Which stage is to prevent it?",
     "never": "A gradient that is too long is to be shortened, and the step made.",
+    "grows": "After a step that is made the scale stays as it was. Which stage changes it?",
+    "first_scale": "Divided by the scale at first. By which one was the slope multiplied here?",
+    "half_norm": "In float16 the squares of large entries are inf, and those of small ones 0. In "
+    "which type is the norm taken?",
+    "padded": "Shorter than max_norm, and the more so the smaller max_norm is. What is added to "
+    "the norm?",
     "same_scale": "A scaled gradient was inf: the step is left out, and the scale halved.",
 }.items():
     train_clipped.mistake(key, attempt)(partial(path_of, kind=key))
@@ -146,3 +157,5 @@ def repair(t: Tester) -> None:
     why = "Where the scaled slope is beyond 65504, nothing moves and the scale is halved."
     check_path(t, zero, large, 2.0**17, 1.0, 0.5, why=why)
     check_path(t, zero, np.float32(1e-3) * large, 2.0**26, 0.001, 0.5, why=why)
+    check_path(t, zero, np.float32(1e-6) * large, 2.0**30, 1e-6, 2e5, why=by_hand)
+    check_path(t, zero, 100 * large, 16.0, 1.0, 0.5, why=by_hand)

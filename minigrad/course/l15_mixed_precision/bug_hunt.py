@@ -53,7 +53,7 @@ def diagnosis(t: Tester) -> None:
         )
 
 
-def clipped(g, max_norm, dtype=np.float64, more=0.0):
+def clipped(g, max_norm, dtype="float64", more=0.0):
     """Return a gradient, shortened to max_norm if it is longer."""
     norm = float(np.sqrt(np.sum(g.astype(dtype) ** 2)))
     return g * np.float32(max_norm / (norm + more)) if norm > max_norm else g
@@ -75,7 +75,7 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
             if kind == "entries":
                 g = np.clip(g, -max_norm, max_norm)
             elif kind == "half_norm":
-                g = clipped(g, max_norm, np.float16)
+                g = clipped(g, max_norm, "float16")
             elif kind == "padded":
                 g = clipped(g, max_norm, more=1e-6)
             elif kind not in ("too_early", "no_clipping"):

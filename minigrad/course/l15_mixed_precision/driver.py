@@ -47,20 +47,20 @@ class Loss:
         return self
 
 
-def new_optimizer(n):
-    """Return an Optimizer of n Parameters, these, and for each step, copies of the gradients.
+class Stepper(Optimizer):
+    """An Optimizer whose step returns something, as those of other libraries do."""
 
-    Its step returns something, as those of other libraries do.
-    """
-    parameters, seen = [Parameter(np.zeros(1)) for _ in range(n)], []
-    optimizer = Optimizer([*parameters])
-    optimizer.update = lambda: seen.append([plain(p.grad) for p in parameters])
-
-    def step():
-        optimizer.update()
+    def step(self) -> Any:
+        """Update the parameters."""
+        super().step()
         return "stepped"
 
-    optimizer.step = step
+
+def new_optimizer(n):
+    """Return an Optimizer of n Parameters, these, and for each step, copies of the gradients."""
+    parameters, seen = [Parameter(np.zeros(1)) for _ in range(n)], []
+    optimizer = Stepper([*parameters])
+    optimizer.update = lambda: seen.append([plain(p.grad) for p in parameters])
     return optimizer, parameters, seen
 
 
@@ -82,7 +82,7 @@ def iterate(mine, numbers, rounds):
         row: dict[str, Any] = {
             "loss": plain(scaler.scale(now["loss"])),
             "variable": plain(scaled.value) if isinstance(scaled, Loss) else None,
-            "goes_on": scaled.requires_grad if isinstance(scaled, Loss) else False,
+            "goes_on": isinstance(scaled, Loss) and scaled.requires_grad is True,
             "left": plain(loss.value),
             "optimizers": [],
             "returned": [],

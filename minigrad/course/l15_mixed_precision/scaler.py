@@ -11,6 +11,7 @@ import numpy as np
 
 from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 from minigrad.grader.wire import laid_out
@@ -223,7 +224,7 @@ def check_another(t: Tester, got: dict, scale: float) -> None:
     """Check a GradScaler that was made while another one is in use: it begins anew."""
     wanted = {"get_scale()": scale, "growth_tracker": 0, "len(found)": 0}
     for what, value in wanted.items():
-        if got[what] != value:
+        if not agree(got[what], value):
             t.about = "GradScaler"
             t.fail(
                 "shared",

@@ -117,6 +117,14 @@ def written(
         Mistake("added", right + before, added),
         Mistake("unwritten", np.full_like(right, before), left),
     ]
+    if np.isfinite(before) and out.shape == right.shape:  # in some elements alone
+        off = ~np.isclose(out, right, rtol=rtol, atol=atol, equal_nan=True)
+        added = f"What {what} held before is part of some elements. Who clears these?"
+        left = f"Some elements are what {what} held before. Which loop comes to these?"
+        all_mistakes += [
+            Mistake("added", np.where(off, right + before, out), added),
+            Mistake("unwritten", np.where(off, before, out), left),
+        ]
     if right.size == 0:
         all_mistakes = []
     wanted = right.astype(counted.dtype)  # messages show one dtype
@@ -133,7 +141,8 @@ def written(
         if np.isnan(before) and agree(out, right + before):
             text = f"{what} held nan before, and nan * 0 is nan, too. Who writes there first?"
             t.fail("added", shown, f"{what} = {show(out)}", text)
-        if np.isfinite(right).all() and agree(out, right, rtol=1e-5, atol=1e-5):
+        small_alone = agree(out, right, rtol=rtol, atol=1e-12)
+        if np.isfinite(right).all() and not small_alone and agree(out, right, rtol=1e-5, atol=1e-5):
             attempt = (
                 "Only the first digits are right. Which step rounds to float32, or adds a small "
                 "number that is not in the formula?"

@@ -16,6 +16,7 @@ from minigrad.course.l11_cpu_kernels.launching import (
     written,
 )
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.tester import Mistake, Tester
 
 k_softmax_fused = lesson.exercise(
@@ -67,7 +68,7 @@ def ask(t: Tester, x: np.ndarray, before: float = BEFORE) -> Counted:
                         "Each was divided by what had been added up so far. When is total known?"),
                 Mistake("columns", softmax(x, axis=0), "That is the softmax of each column."),
             ]  # fmt: skip
-    rtol, atol = (2e-5, 1e-7) if x.dtype == np.float32 else (1e-9, 1e-12)
+    rtol, atol = (2e-5, 1e-7) if x.dtype == np.float32 else (1e-9, 1e-300)
     attempt = "Compute a row of two elements by hand: the largest, the exponentials, their sum."
     if np.isnan(right).any():
         attempt = (
@@ -79,6 +80,11 @@ def ask(t: Tester, x: np.ndarray, before: float = BEFORE) -> Counted:
             "exp only sees x - max, which is 0 at most. Of how many elements is the maximum, with "
             "what does it begin, and is x still what it was?"
         )
+        if agree(counted.out, right, rtol=rtol, atol=1e-12):
+            attempt = (
+                "The large elements are right, the small ones not: exp(-100) is 4e-44, exp(-inf) "
+                "is 0. What bounds the exponent, or is added to what it gives?"
+            )
     written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol, before=before)
     no_temporaries(t, counted)
     return counted
@@ -104,6 +110,7 @@ def far_from_zero(t: Tester) -> None:
         ask(t, x)
     inf, nan = np.inf, np.nan
     ask(t, np.array([[-inf, -inf], [inf, 1], [1, inf], [nan, inf], [2, 2]], np.float32))
+    ask(t, np.array([[nan], [inf], [-inf], [2]], np.float32))
 
 
 @k_softmax_fused.check(points=2, only_with=("rows",))
@@ -114,6 +121,9 @@ def any_strides(t: Tester) -> None:
         ask(t, view)
     ask(t, x, before=np.nan)
     ask(t, next(laid_out(with_specials(t, x))))
+    x[:2] *= 100
+    x[2, t.fixed.integers(6)] = -np.inf
+    ask(t, next(laid_out(x)))
 
 
 @k_softmax_fused.check(points=2, only_with=("rows",))

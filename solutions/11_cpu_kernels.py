@@ -86,10 +86,12 @@ def k_matmul_blocked(a, b, c, block=64):
 
     Three plain loops come back to an element of b when it has long left the
     cache. Loops over blocks of `block` rows and columns do all that there
-    is to do with a few blocks, while these are in the cache.
+    is to do with three blocks, one of each matrix, while these are in the
+    cache.
 
     With block 8, two float64 matrices (32, 32) fetch 1,600 lines at most,
-    of a, b and c together. Three plain loops fetch 4,352.
+    of a, b and c together, where three plain loops fetch 4,352. Matrices
+    (4, 128) and (128, 32) fetch 1,000 at most.
 
     Args:
         a, b, c: arrays (n, k), (k, m) and (n, m) of one dtype. No size need

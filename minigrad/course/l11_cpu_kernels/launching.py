@@ -119,8 +119,9 @@ def written(
     ]
     if np.isfinite(before) and out.shape == right.shape:  # in some elements alone
         off = ~np.isclose(out, right, rtol=rtol, atol=atol, equal_nan=True)
-        added = f"What {what} held before is part of some elements. Who clears these?"
-        left = f"Some elements are what {what} held before. Which loop comes to these?"
+        first = f", {what}{np.argwhere(off)[0].tolist()} the first" if off.any() else ""
+        added = f"What {what} held before is part of some elements{first}. Who clears these?"
+        left = f"Some elements{first}, are what {what} held before. Which loop comes to these?"
         all_mistakes += [
             Mistake("added", np.where(off, right + before, out), added),
             Mistake("unwritten", np.where(off, before, out), left),

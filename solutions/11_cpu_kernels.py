@@ -125,8 +125,8 @@ def fuse(ops):
     Each operation is a text, an expression in x: `["x * x", "math.exp(x)"]`
     is the chain exp(x * x). The first takes the element of x, each other
     one the result of the one before it. The kernel goes through x once: it
-    reads each element once, writes each element of out once, and makes no
-    array in between.
+    reads each element once, computes each operation once, writes each
+    element of out once, and makes no array in between.
 
     A chain that was asked for before gives the same kernel again: compiling
     takes a thousand times as long as a call.

@@ -335,6 +335,20 @@ def only_watched(mine, name, names, arguments):
         return {"not_compiled": str(error)}
 
 
+def asked_for(mine, ops):
+    """Return the kernel of a chain; what went wrong in a text that exec got, as `broke`."""
+    try:
+        return mine.fuse(ops)
+    except TypeError as error:
+        if "unhashable" in str(error):
+            return {"broke": ["unhashable", str(error)]}
+        raise
+    except SyntaxError as error:
+        if error.filename == "<string>":
+            return {"broke": ["SyntaxError", str(error.msg)]}
+        raise
+
+
 def fused(mine, ops, arguments):
     """Fuse a list of operations and run the kernel; see run.
 
@@ -342,12 +356,9 @@ def fused(mine, ops, arguments):
     `broke`, the error's kind and its text.
     """
     given = list(ops)
-    try:
-        kernel = mine.fuse(given)
-    except TypeError as error:
-        if "unhashable" in str(error):
-            return {"broke": ["unhashable", str(error)]}
-        raise
+    kernel = asked_for(mine, given)
+    if isinstance(kernel, dict):
+        return kernel
     if given != list(ops):
         return {"changed": [str(op) for op in given]}
     try:
@@ -360,11 +371,23 @@ def fused(mine, ops, arguments):
 
 
 def fused_again(mine, lists, order):
-    """Fuse lists of operations, some of them again; return which calls gave one kernel."""
-    kernels = []
+    """Fuse lists of operations, some of them again, and change each list afterwards.
+
+    Returns, for each, the `first` call that gave this kernel, whether the next call with this list
+    gave it `again`, and how many bytes of `code` it has; or what `broke`.
+    """
+    kernels, found = [], []
     for k in order:
-        kernels.append(mine.fuse([*lists[k]]))
-    return [next(i for i, other in enumerate(kernels) if other is one) for one in kernels]
+        ops = [*lists[k]]
+        kernels.append(one := asked_for(mine, ops))
+        if isinstance(one, dict):
+            return [*found, one]
+        first = next(i for i, other in enumerate(kernels) if other is one)
+        again, plain = asked_for(mine, ops) is one, getattr(one, "py_func", None)
+        code = len(plain.__code__.co_code) if isinstance(plain, types.FunctionType) else 0
+        found.append({"first": first, "again": again, "code": code})
+        ops[:] = ["x", *ops]
+    return found
 
 
 COMPILED: list[list[str]] = []  # the types of arguments, each time that a kernel was compiled

@@ -42,6 +42,8 @@ EXPECTED = "out = the chain of x"
 WHY_IT_BROKE = {
     "unhashable": "A list is no key, as it can change. What holds the same texts and cannot?",
     "AttributeError": "Print the text that exec gets. Is each letter x in an operation the name x?",
+    "SyntaxError": "Print the text that exec gets. Is each operation in it as it was, and each x "
+    "the name x?",
     "NameError": "A kernel finds its globals in the dict that exec was given. What is in yours?",
     "TypeError": "Were types given to njit? Arrays of float32 and float64 come, with any strides.",
 }
@@ -49,14 +51,28 @@ WHY_IT_BROKE = {
 CHAINS: tuple[tuple[str, ...], ...] = (
     ("x * 0.5", "x + 3", "math.sqrt(x)"),
     ("-x", "math.exp(x)", "1.0 + x", "1.0 / x"),
+    ("x if x > 0.75 else 0.5", "x * 2.0"),
 )
+# chains that are asked for, and at which times
+LISTS = [
+    ["x * 2.0", "x + 1.0"],
+    ["x + 1.0", "x * 2.0"],
+    ["x * 2.0"],
+    [],
+    ["-x", "-x"],
+    ["-x-x"],
+    ["-x"],
+    ["x + x * 0.5"] * 12,
+    *([f"x + {k}.5"] for k in range(130)),  # more than a cache of functools keeps, unless told
+]
+ORDER = [0, 2, 0, 1, 3, 1, 2, 0, 3, 4, 5, 6, 4, 7, *range(8, len(LISTS)), 0, 6, 7]
 
 
 def applied(ops: tuple[str, ...], x: np.ndarray) -> np.ndarray:
     """Return the chain of x, by NumPy."""
     with np.errstate(all="ignore"):
         for op in ops:
-            x = np.broadcast_to(eval(op, {"math": np, "x": x}), x.shape)
+            x = np.array([eval(op, {"math": np, "x": one}) for one in x], np.float64)
     return x
 
 
@@ -70,8 +86,13 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
     counted = examined(t, arguments, found, EXPECTED)
     wide = x.astype(np.float64)
     mistakes = []
+    right = applied(ops, wide)
+    if not np.isfinite(x).all():
+        text = "There nan or inf came out as it went in. Does it go through the chain?"
+        stopped = (np.where(kept, x, right) for kept in (np.isnan(x), ~np.isfinite(x)))
+        mistakes = [Mistake("stopped", one, text) for one in stopped]
     if len(ops) > 1 and x.size:
-        mistakes = [
+        mistakes += [
             Mistake("last_only", applied(ops[-1:], wide),
                     "That is the last operation of x alone. What is x for it?"),
             Mistake("first_only", applied(ops[:1], wide),
@@ -87,7 +108,7 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
     attempt = "Follow one element through the chain, operation by operation."
     if not np.isfinite(x).all():
         attempt = "nan and inf are numbers like any other. Which operation makes what of them?"
-    written(t, counted, applied(ops, wide), attempt, mistakes, rtol=rtol, atol=atol)
+    written(t, counted, right, attempt, mistakes, rtol=rtol, atol=atol)
     return counted
 
 
@@ -133,7 +154,8 @@ def any_strides(t: Tester) -> None:
         ask(t, CHAINS[1], view)
     x = positive(t, 6, "float64")
     x[[1, 2, 4]] = np.inf, np.nan, -np.inf
-    ask(t, CHAINS[1], next(laid_out(x)))
+    for ops in CHAINS[1:]:
+        ask(t, ops, next(laid_out(x)))
 
 
 @fuse.check(points=2, only_with=("chains",))
@@ -153,28 +175,44 @@ def one_pass(t: Tester) -> None:
 @fuse.check(points=2, only_with=("chains",))
 def once(t: Tester) -> None:
     """A chain that was asked for before gives the same kernel, another chain another one."""
-    lists = [
-        ["x * 2.0", "x + 1.0"],
-        ["x + 1.0", "x * 2.0"],
-        ["x * 2.0"],
-        [],
-        ["-x", "-x"],
-        ["-x-x"],
-    ]
-    order = [0, 2, 0, 1, 3, 1, 2, 0, 3, 4, 5, 4]
-    given = f"fuse of {lists}, in the order {order}"
-    found = t.drive("fused_again", lists, order, given=given)
-    for n, (k, first) in enumerate(zip(order, found, strict=True)):
-        wanted = order.index(k)
+    given = "fuse of chains, some of them again"
+    found = t.drive("fused_again", LISTS, ORDER, given=given)
+    for n, (k, one) in enumerate(zip(ORDER, found)):
+        ops, wanted = LISTS[k], ORDER.index(k)
+        t.given = f"fuse({shortened(ops)})" + (", asked for before" if wanted < n else "")
+        if "broke" in one:
+            fail_if_broken(t, tuple(ops), one)
+        first = one["first"]
+        if first == n and not one["again"]:
+            attempt = "Each new function is compiled anew. Which object outlives a call?"
+            t.fail("again", "the kernel of the first time", "a new one", attempt)
+        if first == n > wanted:
+            others = len({*ORDER[wanted:n]}) - 1
+            t.given += f"; since then other chains, {others}, and a change of the list of that time"
+            attempt = (
+                "Asked for at once, it came again. What does your memory keep: the texts, or the "
+                "list itself, which is the caller's? And of how many chains?"
+            )
+            t.fail("again", "the kernel of the first time", "a new one", attempt)
+        if one["code"] > 400 * (1 + len(ops)):
+            attempt = (
+                "Where x stands twice in an operation, yours computes all before it twice, and so "
+                "on. Where can their result wait instead?"
+            )
+            got = f"{one['code']:,} bytes of Python's code for {len(ops)} operations"
+            t.fail("repeated", "each operation once in the kernel", got, attempt)
         if first != wanted:
-            t.given = f"fuse({lists[k]})" + (", asked for before" if wanted < n else "")
-            if first == n:
-                attempt = "Each new function is compiled anew. Which object outlives a call?"
-                t.fail("again", "the kernel of the first time", "a new one", attempt)
+            other = LISTS[ORDER[first]]
             attempt = "What is the key made of: of the texts, or of what else the lists share?"
-            if sorted(lists[order[first]]) == sorted(lists[k]):
+            if sorted(other) == sorted(ops):
                 attempt = "In which order its operations come belongs to a chain. What is the key?"
-            elif "".join(lists[order[first]]) == "".join(lists[k]):
+            elif "".join(other) == "".join(ops):
                 attempt = "Joined, the texts are the same. Where does one operation end in the key?"
-            got = f"the kernel of {lists[order[first]]}"
-            t.fail("confused", "a kernel of its own", got, attempt)
+            elif {*other} == {*ops}:
+                attempt = "An operation may come twice. What is lost where the key is made?"
+            t.fail("confused", "a kernel of its own", f"the kernel of {shortened(other)}", attempt)
+
+
+def shortened(ops: list[str]) -> str:
+    """Return a list of operations for a message."""
+    return f"{ops}" if len(ops) < 9 else f"[{ops[0]!r}, …], {len(ops)} operations"

@@ -170,7 +170,7 @@ def pick_kernel(n, measured):
     the two points there goes on.
 
     Args:
-        n: the size, an int of 1 or more.
+        n: the size, an int from 1 to 10**30.
         measured: {name: [(size, seconds), ...]}, at least two sizes for
             each kernel, in any order, each once; seconds are above 0. Not
             all kernels have the same sizes.
@@ -185,9 +185,8 @@ def pick_kernel(n, measured):
         k = 1
         while k < len(points) - 1 and points[k][0] < n:
             k += 1
-        (low, before), (high, after) = points[k - 1], points[k]
-        share = math.log(n / low) / math.log(high / low)
-        return math.log(before) + share * math.log(after / before)
+        low, before, high, after = map(math.log, points[k - 1] + points[k])
+        return before + (math.log(n) - low) / (high - low) * (after - before)
 
     return min(measured, key=seconds)
     ### END SOLUTION

@@ -19,9 +19,10 @@ pick_kernel = lesson.exercise(
         "Take the logarithm of all sizes and seconds, and of n. Find the two neighbours of n "
         "among the sizes; outside, the two nearest. A straight line through both gives log "
         "seconds.",
-        "points = sorted(measured[name]); go on while points[k][0] < n, k from 1 to the last; "
-        "share = log(n / low) / log(high / low); log(before) + share * log(after / before). "
-        "min(measured, key=...) gives the name.",
+        "points = sorted(measured[name]); go on while points[k][0] < n, k from 1 to the last. "
+        "With the logarithms of n, of both sizes and both seconds: before + (n - low) / (high - "
+        "low) * (after - before). They are compared as they are: no exp. min(measured, key=...) "
+        "gives the name.",
     ),
 )
 Points = dict[str, list[tuple[int, float]]]
@@ -29,7 +30,8 @@ Points = dict[str, list[tuple[int, float]]]
 
 def on_a_line(n, low, before, high, after):
     """Return log(seconds) at n on the line through two points of a logarithmic drawing."""
-    return math.log(before) + math.log(n / low) / math.log(high / low) * math.log(after / before)
+    n, low, before, high, after = map(math.log, (n, low, before, high, after))
+    return before + (n - low) / (high - low) * (after - before)
 
 
 def neighbours(n, points):
@@ -57,6 +59,38 @@ def _(n, measured):
         points = sorted(measured[name])
         inside = min(max(n, points[0][0]), points[-1][0])
         return on_a_line(inside, *neighbours(inside, points))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("stops", "Below the first size the time stands still. Where does the line go?")
+def _(n, measured):
+    def seconds(name):
+        points = sorted(measured[name])
+        inside = max(n, points[0][0])
+        return on_a_line(inside, *neighbours(inside, points))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("other_end", "Below the first size: which two points are the nearest ones?")
+def _(n, measured):
+    def seconds(name):
+        points = sorted(measured[name])
+        if n < points[0][0]:
+            points = points[-2:]
+        return on_a_line(n, *neighbours(n, points))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("rising", "Times may fall with the size: then the line goes on down. Does yours?")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        if not low <= n <= high:
+            after = max(before, after)
+        return on_a_line(n, low, before, high, after)
 
     return min(measured, key=seconds)
 
@@ -128,11 +162,49 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
+@pick_kernel.mistake("half_logarithmic", "The seconds are logarithmic here. And the sizes?")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        share = (n - low) / (high - low)
+        return math.log(before) + share * (math.log(after) - math.log(before))
+
+    return min(measured, key=seconds)
+
+
 @pick_kernel.mistake("whole", "One line through the first and the last size. What of the others?")
 def _(n, measured):
     def seconds(name):
         points = sorted(measured[name])
         return on_a_line(n, *points[0], *points[-1])
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("fit", "One line for all points may miss each. Which two does it join at n?")
+def _(n, measured):
+    def seconds(name):
+        xs, ys = zip(*[(math.log(size), math.log(time)) for size, time in measured[name]])
+        x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+        slope = sum((a - x) * (b - y) for a, b in zip(xs, ys)) / sum((a - x) ** 2 for a in xs)
+        return y + slope * (math.log(n) - x)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("rounded", "The two times are close, and not the same. What rounds them?")
+def _(n, measured):
+    def seconds(name):
+        return round(on_a_line(n, *neighbours(n, measured[name])), 2)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("exp", "As floats these times are 0 or inf. What can be compared before exp?")
+def _(n, measured):
+    def seconds(name):
+        time = on_a_line(n, *neighbours(n, measured[name]))
+        return 0.0 if time < -745 else math.exp(min(time, 709.0))
 
     return min(measured, key=seconds)
 
@@ -173,17 +245,28 @@ def ask(t: Tester, questions: list[Question]) -> None:
         if got != (wanted := right(n, measured)):
             say(t, n, measured)
             times = "; ".join(
-                f"{name} {math.exp(on_a_line(n, *neighbours(n, points))):.3g} s"
+                f"{name} {as_text(on_a_line(n, *neighbours(n, points)))} s"
                 for name, points in measured.items()
             )
             key, attempt = mistaken(t, questions, answers)
-            t.fail(key, f"{wanted!r} (at {n:,}: {times})", show(got), attempt)
+            t.fail(key, f"{wanted!r} (at {size_text(n)}: {times})", show(got), attempt)
+
+
+def as_text(logarithm: float) -> str:
+    """Return a number of seconds, which may be beyond all floats, by its logarithm."""
+    tens, rest = divmod(logarithm / math.log(10), 1)
+    return f"{math.exp(logarithm):.3g}" if abs(tens) < 300 else f"{10**rest:.3g}e{tens:+.0f}"
+
+
+def size_text(n: int) -> str:
+    """Return a size for a message."""
+    return f"{n:,}" if n < 10**9 else f"10**{len(str(n)) - 1}"
 
 
 def say(t: Tester, n: int, measured: Points) -> None:
     """Let messages show a question."""
     lines = [f"{name!r}: {points}" for name, points in measured.items()]
-    t.given = f"pick_kernel({n:,}, {{{', '.join(lines)}}})"
+    t.given = f"pick_kernel({size_text(n)}, {{{', '.join(lines)}}})"
 
 
 def mistaken(t: Tester, questions: list[Question], answers: list[str]) -> tuple[str, str]:
@@ -234,7 +317,15 @@ def inside(t: Tester) -> None:
         (300, {"one": [(10, 1e-8), (100, 9e-6), (1000, 3e-5)], "two": [(10, 1e-5), (900, 2e-5)]}),
         (30, {"one": [(10, 1e-6), (100, 9e-6), (1000, 9e-6)], "two": [(10, 2e-6), (1000, 6e-5)]}),
         (300, {"one": [(1000, 3e-5), (100, 9e-6), (10, 1e-8)], "two": [(10, 1e-5), (900, 2e-5)]}),
-    ):
+        (90, {"one": [(1, 1e-3), (100, 1e-6), (9000, 1e-3)], "two": [(1, 1e-5), (9000, 1e-5)]}),
+        (30, {"one": [(1, 1e-6), (10, 1e-6), (100, 1e-6), (999, 1e-3)],
+              "two": [(1, 1.5e-5), (999, 1.5e-5)]}),
+        between(900, (1e-6, 1e-3), (2e-4, 2.1e-4)),
+        between(100, (1e-6, 1e-4), (9.99e-6, 9.99e-6)),
+        between(30, (1e-6, 1e-4), (3.01e-6, 3.01e-6)),
+        between(30, (1e-6, 1e-2), (2e-6, 2e-6)),
+        between(100, (5e3, 5e5), (6e4, 6e4)),
+    ):  # fmt: skip
         scaled = {
             name: [(size, float(f"{seconds * scale:.4g}")) for size, seconds in points]
             for name, points in measured.items()
@@ -254,13 +345,16 @@ def beyond(t: Tester) -> None:
         *both_ways(2, {"one": [(10, 5e-6), (100, 9e-6), (1000, 9e-2)], "two": flat}),
         *both_ways(1, {"one": [(1000, 2e-5), (100, 4e-6)], "two": [(1000, 6e-5), (100, 4.1e-6)]}),
         *both_ways(50_000, {"two": early, "one": late}),
+        *both_ways(50_000, {"one": [(10, 1e-3), (1000, 1e-5)], "two": [(10, 2e-6), (99, 2e-6)]}),
+        *both_ways(2, {"one": [(10, 5e-6), (99, 5e-6), (1000, 5e-3)], "two": [(9, 1e-6), (99, 1e-6)]}),
+        *both_ways(2, {"one": [(10, 9e-7), (90, 9e-6), (999, 1e-5)], "two": [(9, 5e-7), (99, 5e-7)]}),
     ]
     ask(t, questions)
 
 
 @pick_kernel.check(points=2, only_with=("inside",))
 def everywhere(t: Tester) -> None:
-    """Three kernels, and sizes of all orders."""
+    """Three kernels, and sizes and seconds of all orders."""
     for _ in range(4):
         measured = {
             "plain": curve(t, [16, 256, 4096, 65536], 2e-7, 1e-9),
@@ -269,3 +363,11 @@ def everywhere(t: Tester) -> None:
         }
         sizes = (1, 64, 700, 4096, 7000, 50_000, 100_000, 400_000, 1 << 22)
         ask(t, [(n, measured) for n in sizes])
+    questions = []
+    for n, before, high, after in (
+        (10**30, 1e-6, 9, 1e-5), (10**12, 1e-10, 2, 1e-30), (10**12, 1e-30, 2, 1e-10),
+        (3, 1e200, 9, 1e-200),
+    ):  # fmt: skip
+        first, second = ([(1, k * before), (high, k * after)] for k in (1, 0.9))
+        questions += both_ways(n, {"one": first, "two": second})
+    ask(t, questions)

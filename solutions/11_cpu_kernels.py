@@ -170,10 +170,11 @@ def pick_kernel(n, measured):
     the two points there goes on.
 
     Args:
-        n: the size, an int from 1 to 10**30.
+        n: the size, an int from 1 to 10**18.
         measured: {name: [(size, seconds), ...]}, at least two sizes for
-            each kernel, in any order, each once; seconds are above 0. Not
-            all kernels have the same sizes.
+            each kernel, in any order, each once. Seconds are above 0; at n,
+            too, they lie between 1e-100 and 1e100. Not all kernels have the
+            same sizes.
 
     Returns:
         One of the names.

@@ -70,10 +70,19 @@ def smoothed(x: np.ndarray, weights: list[float]) -> np.ndarray:
     """Return the weighted means of each element and those before it."""
     x = x.astype(np.float64)
     total, used = np.zeros(x.size), np.zeros(x.size)
-    for k, weight in enumerate([weight / max(weights) for weight in weights[: x.size]]):
-        total[k:] += weight * x[: x.size - k]
-        used[k:] += weight
-    return total / used
+    with np.errstate(all="ignore"):
+        for k, weight in enumerate([weight / max(weights) for weight in weights[: x.size]]):
+            total[k:] += weight * x[: x.size - k]
+            used[k:] += weight
+        return total / used
+
+
+def by_all(x: np.ndarray, weights: list[float]) -> np.ndarray:
+    """Return the weighted sums, divided by the sum of all weights, also at the beginning."""
+    used = np.cumsum([weight / max(weights) for weight in weights])
+    share = np.full(x.size, used[-1])
+    share[: len(weights)] = used[: x.size]
+    return smoothed(x, weights) * (share / used[-1])
 
 
 def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dict[str, Any]:
@@ -81,6 +90,8 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
     lengths = [len(w) for w in weights]
     sizes = [x.size for x in signals]
     given = f"smooth_all of signals of {sizes} elements, with {lengths} weights"
+    if 0 < sum(lengths) <= 4:
+        given += f": {weights}"
     seen = t.drive("smoothed", signals, weights, given=given)
     if isinstance(seen, dict) and "not_compiled" in seen:
         attempt = "The kernel may stay as it is. Which line of smooth_all is wrong?"
@@ -95,8 +106,14 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
     if seen["shared"]:
         attempt = "A later result is written over an earlier one. Who makes each signal's array?"
         t.fail("shared", "an array of its own for each result", "results share memory", attempt)
+    if seen["overwritten"]:
+        attempt = "Another call of smooth_all wrote over them. Which array outlives a call?"
+        got = "after the next call they hold other numbers"
+        t.fail("shared", "results that stay as they are", got, attempt)
     for k, (x, w, got) in enumerate(zip(signals, weights, results, strict=True)):
         t.given = f"{given}; signal {k} with the weights {show(w)}"
+        if not np.isfinite(x).all():
+            t.given += f" is {show(x)}"
         added = max(lengths) - len(w)
         nobody = "Weights that nobody gave are in it. What was put behind those of this signal?"
         half = smoothed(x, w[: max(1, len(w) // 2)])
@@ -107,9 +124,18 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
             Mistake("cut", smoothed(x, w[:-1] or w), text),
             Mistake("cut", smoothed(x, w[:1]), text),
             Mistake("even", smoothed(x, [1.0] * len(w)), "All weights are one here. Are yours?"),
+            Mistake("by_all", by_all(x, w),
+                    "At the beginning there are fewer elements than weights. What divides there?"),
             Mistake("padded", smoothed(x, w + w[-1:] * added), nobody),
             Mistake("padded", smoothed(x, w + [1.0] * added), nobody),
         ]  # fmt: skip
+        if not np.isfinite(x).all() and np.shape(got) == x.shape:
+            text = (
+                "nan and inf are in the means that have them, and in no others: 0 * inf is nan, "
+                "and inf - inf. What is there beside the weights, or goes on from mean to mean?"
+            )
+            spread = np.where(np.isnan(got), np.nan, smoothed(x, w))
+            mistakes += [Mistake("spread", spread, text)]
         attempt = "The results were right before. Which of the numbers reach the kernel now?"
         if len(w) > 16:
             attempt = f"This signal has {len(w)} weights. How many reach the kernel?"
@@ -135,6 +161,9 @@ def right(t: Tester) -> None:
     run(t, [base, base], [[3, 1, 2], [1, 2.5, 1]])
     long = samples.numbers(t.random, (48,), "float64")
     run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 40).round(2)], [2, 1]])
+    inf, nan, minus = base.copy(), base.copy(), base.astype(np.float32)
+    inf[0], nan[2], minus[3] = np.inf, np.nan, -np.inf
+    run(t, [inf, nan, minus], [[2.5, 2.5], [1.5], [3.5, 1.5, 1.0, 2.0]])
     run(t, [], [])
 
 
@@ -164,3 +193,5 @@ def compiled_once(t: Tester) -> None:
         got = f"{len(types)}, for {name} of the types {kinds}"
         t.fail("compiled_again", "k_smooth compiled for 2 layouts, 2 times", got, attempt)
     run(t, [base], [[1.5e308, 1e308]])
+    run(t, [base, base], [[1e-200, 3e-200], [1e200]])
+    run(t, [base, 1e120 * base], [[10**20, 1], [1e108, 1e308]])

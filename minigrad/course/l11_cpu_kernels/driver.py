@@ -417,13 +417,19 @@ def smoothed(mine, signals, weights):
     with event.install_listener("numba:compile", Compilations(kernel)):
         results = mine.smooth_all(signals, given)
     types = [[str(t) for t in types] for types in kernel.signatures]
+    compiled, changed = [*COMPILED], given != weights
     arrays = results if isinstance(results, list) else []
     arrays = [one for one in arrays if isinstance(one, np.ndarray)]
     pairs = itertools.combinations(arrays, 2)
+    shared = any(np.shares_memory(one, other) for one, other in pairs)
+    kept = [one.copy() for one in arrays]
+    mine.smooth_all([np.full(x.size, 7.25) for x in signals], [[1.0] for _ in weights])
+    pairs = zip(kept, arrays, strict=True)
     return {
         "results": results,
         "types": types,
-        "compiled": COMPILED,
-        "changed": given != weights,
-        "shared": any(np.shares_memory(one, other) for one, other in pairs),
+        "compiled": compiled,
+        "changed": changed,
+        "shared": shared,
+        "overwritten": not all(np.array_equal(*pair, equal_nan=True) for pair in pairs),
     }

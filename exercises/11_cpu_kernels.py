@@ -61,10 +61,12 @@ def k_matmul_blocked(a, b, c, block=64):
 
     Three plain loops come back to an element of b when it has long left the
     cache. Loops over blocks of `block` rows and columns do all that there
-    is to do with a few blocks, while these are in the cache.
+    is to do with three blocks, one of each matrix, while these are in the
+    cache.
 
     With block 8, two float64 matrices (32, 32) fetch 1,600 lines at most,
-    of a, b and c together. Three plain loops fetch 4,352.
+    of a, b and c together, where three plain loops fetch 4,352. Matrices
+    (4, 128) and (128, 32) fetch 1,000 at most.
 
     Args:
         a, b, c: arrays (n, k), (k, m) and (n, m) of one dtype. No size need
@@ -80,8 +82,8 @@ def fuse(ops):
     Each operation is a text, an expression in x: `["x * x", "math.exp(x)"]`
     is the chain exp(x * x). The first takes the element of x, each other
     one the result of the one before it. The kernel goes through x once: it
-    reads each element once, writes each element of out once, and makes no
-    array in between.
+    reads each element once, computes each operation once, writes each
+    element of out once, and makes no array in between.
 
     A chain that was asked for before gives the same kernel again: compiling
     takes a thousand times as long as a call.
@@ -105,10 +107,11 @@ def pick_kernel(n, measured):
     the two points there goes on.
 
     Args:
-        n: the size, an int of 1 or more.
+        n: the size, an int from 1 to 10**18.
         measured: {name: [(size, seconds), ...]}, at least two sizes for
-            each kernel, in any order, each once; seconds are above 0. Not
-            all kernels have the same sizes.
+            each kernel, in any order, each once. Seconds are above 0; at n,
+            too, they lie between 1e-100 and 1e100. Not all kernels have the
+            same sizes.
 
     Returns:
         One of the names.
@@ -147,9 +150,9 @@ def smooth_all(signals, weights):
     Args:
         signals: a list of arrays (n,), float32 or float64, any strides.
         weights: for each signal a list of numbers above 0, at least one;
-            they may be as large as a float can be. The first one belongs
-            to the element itself, the second to the element before it, and
-            so on.
+            they may be as large as a float can be, the largest 1e200 times
+            the smallest, no more. The first one belongs to the element
+            itself, the second to the element before it, and so on.
 
     Returns:
         A list of float64 arrays (n,).

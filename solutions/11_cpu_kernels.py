@@ -187,7 +187,8 @@ def pick_kernel(n, measured):
         while k < len(points) - 1 and points[k][0] < n:
             k += 1
         low, before, high, after = map(math.log, points[k - 1] + points[k])
-        return before + (math.log(n) - low) / (high - low) * (after - before)
+        share = (math.log(n) - low) / (high - low)
+        return before + share * (after - before)
 
     return min(measured, key=seconds)
     ### END SOLUTION

@@ -83,7 +83,9 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
-@pick_kernel.mistake("rising", "Times may fall with the size: then the line goes on down. Does yours?")
+@pick_kernel.mistake(
+    "rising", "Times may fall with the size. Does your line go on down there?"
+)
 def _(n, measured):
     def seconds(name):
         low, before, high, after = neighbours(n, measured[name])
@@ -183,10 +185,10 @@ def _(n, measured):
 @pick_kernel.mistake("fit", "One line for all points may miss each. Which two does it join at n?")
 def _(n, measured):
     def seconds(name):
-        xs, ys = zip(*[(math.log(size), math.log(time)) for size, time in measured[name]])
-        x, y = sum(xs) / len(xs), sum(ys) / len(ys)
-        slope = sum((a - x) * (b - y) for a, b in zip(xs, ys)) / sum((a - x) ** 2 for a in xs)
-        return y + slope * (math.log(n) - x)
+        points = [[math.log(one) for one in point] for point in measured[name]]
+        x, y = (sum(values) / len(points) for values in zip(*points, strict=True))
+        rise = sum((a - x) * (b - y) for a, b in points)
+        return y + rise / sum((a - x) ** 2 for a, _ in points) * (math.log(n) - x)
 
     return min(measured, key=seconds)
 
@@ -317,6 +319,7 @@ def inside(t: Tester) -> None:
 def beyond(t: Tester) -> None:
     """Beyond the measured sizes, the last line goes on, on both sides."""
     flat, steep = [(10, 1e-6), (100, 1e-6), (1000, 5e-6)], [(10, 8e-6), (1000, 9e-6)]
+    low, lower = [(9, 1e-6), (99, 1e-6)], [(9, 5e-7), (99, 5e-7)]
     early, late = [(10, 1e-6), (1000, 2e-5)], [(10, 1e-6), (500, 9e-6), (1000, 4e-5)]
     questions = [
         *both_ways(100_000, {"one": flat, "two": steep}),
@@ -325,8 +328,8 @@ def beyond(t: Tester) -> None:
         *both_ways(1, {"one": [(1000, 2e-5), (100, 4e-6)], "two": [(1000, 6e-5), (100, 4.1e-6)]}),
         *both_ways(50_000, {"two": early, "one": late}),
         *both_ways(50_000, {"one": [(10, 1e-3), (1000, 1e-5)], "two": [(10, 2e-6), (99, 2e-6)]}),
-        *both_ways(2, {"one": [(10, 5e-6), (99, 5e-6), (1000, 5e-3)], "two": [(9, 1e-6), (99, 1e-6)]}),
-        *both_ways(2, {"one": [(10, 9e-7), (90, 9e-6), (999, 1e-5)], "two": [(9, 5e-7), (99, 5e-7)]}),
+        *both_ways(2, {"one": [(10, 5e-6), (99, 5e-6), (999, 5e-3)], "two": low}),
+        *both_ways(2, {"one": [(10, 9e-7), (90, 9e-6), (999, 1e-5)], "two": lower}),
     ]
     ask(t, questions)
 

@@ -116,6 +116,8 @@ MUTANTS = [
     mutant(SUM, "across", (FITS, "x.strides[0] >= x.strides[1]")),
     mutant(SUM, "across", (FITS, "n >= m")),
     mutant(SUM, "across", (FITS, "axis == 0")),
+    mutant(SUM, "across", (FITS, "abs(x.strides[1]) == x.itemsize")),
+    mutant(SUM, "added", ("range(out.size)", "range(min(m, out.size))")),
     kernel(
         SUM,
         "across",
@@ -325,6 +327,12 @@ for i in range(a.shape[0]):
     ),
     mutant(
         MATMUL,
+        "lines",
+        ("range(0, inner, block)", "range(0, inner, max(inner, 1))"),
+        ("min(start + block, inner)", "inner"),
+    ),
+    mutant(
+        MATMUL,
         "temporaries",
         (ZEROS_C, ZEROS_C + "    tile = np.empty((block, block))\n    tile[0, 0] = 1.0\n"),
     ),
@@ -394,6 +402,19 @@ def fuse(ops):
     ),
     Mutant(FUSE, "pasted", PASTED.format(piece="text")),
     Mutant(FUSE, "passes", PASTED.format(piece='f"({text})"')),
+    Mutant(
+        FUSE,
+        "repeated",
+        PASTED.format(piece='f"({text})"')
+        .replace('"values[i]"', '"v"')
+        .replace('size):"]', 'size):", "        v = values[i]"]'),
+    ),
+    Mutant(
+        FUSE,
+        "again",
+        "from functools import lru_cache\n\nmade = lru_cache(new_kernel)\n\n\n"
+        "def fuse(ops):\n    return made(tuple(ops))\n",
+    ),
     mutant(FUSE, "raised", ("{op}", "{op.replace('x', 'y')}"), of="new_kernel"),
     mutant(FUSE, "raised", ('{"math": math}', "{}"), of="new_kernel"),
     # pick_kernel
@@ -419,6 +440,10 @@ def pick_kernel(n, measured):
     smooth(
         "padded", "k_smooth(x, np.array([*w, *w[-1:] * (max(map(len, weights)) - len(w))]), out)"
     ),
+    smooth(
+        "spread", "k_smooth(x, np.array([*w, *[0.0] * (max(map(len, weights)) - len(w))]), out)"
+    ),
+    smooth("shared", "out = ROOM[len(results) * 50 :][: x.size]", "k_smooth(x, np.array(w), out)"),
     smooth("changed_input", "given[:] = w", "k_smooth(x, np.array(w), out)"),
     smooth("shared", "out = ROOM[: x.size]", "k_smooth(x, np.array(w), out)"),
     smooth("unused", "k_smooth.py_func(x, w, out)"),

@@ -83,9 +83,7 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
-@pick_kernel.mistake(
-    "rising", "Times may fall with the size. Does your line go on down there?"
-)
+@pick_kernel.mistake("rising", "Times may fall with the size. Does your line go on down there?")
 def _(n, measured):
     def seconds(name):
         low, before, high, after = neighbours(n, measured[name])

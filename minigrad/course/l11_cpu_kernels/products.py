@@ -132,7 +132,7 @@ def lines(t: Tester) -> None:
     for (n, k, m), most in LEAST_OF.items():
         a, b = (next(laid_out(samples.numbers(t.random, shape))) for shape in ((n, k), (k, m)))
         c = empty((n, m), a.dtype)
-        counted = watch(t, {"a": a, "b": b, "c": c, "block": 8})
+        counted = ask(t, a, b, 8)
         fetched = sum(counted.fetched.values())
         if fetched > most:
             per = ", ".join(f"{counted.fetched[name]} of {name}" for name in ("a", "b", "c"))

@@ -156,7 +156,7 @@ for k in range(1, x.shape[axis]):
     kernel(SUM, "parallel", "out[:] = x.sum(axis)\n", decorator="@njit(parallel=True)\n"),
     mutant(
         SUM,
-        "value",  # of no elements
+        "unwritten",  # of no elements
         (ZEROS, ""),
         (
             "out[i if axis == 1 else j] += x[i, j]",
@@ -392,7 +392,7 @@ def fuse(ops):
 """,
     ),
     Mutant(FUSE, "confused", "def fuse(ops):\n    key = ''.join(ops)\n" + REMEMBER),
-    Mutant(FUSE, "confused", "def fuse(ops):\n    key = len(ops)\n" + REMEMBER),
+    Mutant(FUSE, "kept", "def fuse(ops):\n    key = len(ops)\n" + REMEMBER),
     Mutant(FUSE, "unhashable", "def fuse(ops):\n    key = ops\n" + REMEMBER),
     Mutant(
         FUSE,

@@ -114,8 +114,8 @@ def written(
     left = f"These are what {what} held before. Who writes there?"
     all_mistakes = [
         *mistakes,
+        Mistake("unwritten", np.full_like(right, before), left),  # first: a sum of nothing is 0
         Mistake("added", right + before, added),
-        Mistake("unwritten", np.full_like(right, before), left),
     ]
     if np.isfinite(before) and out.shape == right.shape:  # in some elements alone
         off = ~np.isclose(out, right, rtol=rtol, atol=atol, equal_nan=True)
@@ -123,8 +123,8 @@ def written(
         added = f"What {what} held before is part of some elements{first}. Who clears these?"
         left = f"Some elements{first}, are what {what} held before. Which loop comes to these?"
         all_mistakes += [
-            Mistake("added", np.where(off, right + before, out), added),
             Mistake("unwritten", np.where(off, before, out), left),
+            Mistake("added", np.where(off, right + before, out), added),
         ]
     if right.size == 0:
         all_mistakes = []

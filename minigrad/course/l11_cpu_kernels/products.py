@@ -36,6 +36,7 @@ k_matmul_blocked = lesson.exercise(
     ),
 )
 EXPECTED = "c = a @ b"
+DEFAULT = 64  # block, in the stub
 # lines at most, of float64 matrices (n, k) and (k, m) in blocks of 8
 LEAST_OF = {(32, 32, 32): 1600, (4, 128, 32): 1000}
 
@@ -50,36 +51,35 @@ def ask(
     with np.errstate(all="ignore"):
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         right = product(wide_a, wide_b)
-        mistakes = []
-        if block is not None:
-            whole = [n // block * block for n in (*a.shape, b.shape[1])]
-            cut = np.zeros_like(right)
-            cut[: whole[0], : whole[2]] = product(
-                wide_a[: whole[0], : whole[1]], wide_b[: whole[1], : whole[2]]
-            )
-            inner = product(wide_a[:, : whole[1]], wide_b[: whole[1]])
-            text = "Only whole blocks are in it. Where does the last block end?"
-            last_block = max(0, (a.shape[1] - 1) // block * block)
-            last = product(wide_a[:, last_block:], wide_b[last_block:])
-            # where there is no step, c is 0, or what it was
-            unwritten = last if a.shape[1] else np.full_like(right, before)
-            once = "That is the last step along the inner dimension alone. Who adds, who begins?"
-            n = len(a)
-            square = np.zeros_like(right)
-            square[:, :n] = product(wide_a[:, :n], wide_b[:n, :n])
-            one_size = "All loops end at the number of a's rows. Which three sizes are there?"
-            short = "The last row, or the last column, is missing. Where does its block end?"
-            no_row, no_column = right.copy(), right.copy()
-            no_row[-1:], no_column[:, -1:] = 0, 0
-            mistakes = [
-                Mistake("whole_blocks", cut, text),
-                Mistake("whole_blocks", inner, text),
-                Mistake("last_step", last, once),
-                Mistake("last_step", unwritten, once),
-                Mistake("one_size", square, one_size),
-                Mistake("short", no_row, short),
-                Mistake("short", no_column, short),
-            ]
+        size = DEFAULT if block is None else block
+        whole = [n // size * size for n in (*a.shape, b.shape[1])]
+        cut = np.zeros_like(right)
+        cut[: whole[0], : whole[2]] = product(
+            wide_a[: whole[0], : whole[1]], wide_b[: whole[1], : whole[2]]
+        )
+        inner = product(wide_a[:, : whole[1]], wide_b[: whole[1]])
+        text = "Only whole blocks are in it. Where does the last block end?"
+        last_block = max(0, (a.shape[1] - 1) // size * size)
+        last = product(wide_a[:, last_block:], wide_b[last_block:])
+        # where there is no step, c is 0, or what it was
+        unwritten = last if a.shape[1] else np.full_like(right, before)
+        once = "That is the last step along the inner dimension alone. Who adds, who begins?"
+        n = len(a)
+        square = np.zeros_like(right)
+        square[:, :n] = product(wide_a[:, :n], wide_b[:n, :n])
+        one_size = "All loops end at the number of a's rows. Which three sizes are there?"
+        short = "The last row, or the last column, is missing. Where does its block end?"
+        no_row, no_column = right.copy(), right.copy()
+        no_row[-1:], no_column[:, -1:] = 0, 0
+        mistakes = [
+            Mistake("whole_blocks", cut, text),
+            Mistake("whole_blocks", inner, text),
+            Mistake("last_step", last, once),
+            Mistake("last_step", unwritten, once),
+            Mistake("one_size", square, one_size),
+            Mistake("short", no_row, short),
+            Mistake("short", no_column, short),
+        ]
         if a.shape[0] == a.shape[1] == b.shape[1]:
             text = "That is another product: of a transpose, or in the other order."
             others = (wide_b @ wide_a, wide_a.T @ wide_b, wide_a @ wide_b.T)

@@ -42,11 +42,13 @@ def ring_all_reduce(worker, x):
     sends only to the next one, which is rank + 1, and for the last one 0;
     and receives only from the one before. It cuts its array into as many
     chunks as there are workers, and works in two rounds of size - 1 steps.
-    In each step it sends one chunk and receives one:
+    In each step it sends one chunk and receives another one:
 
-        1. What it receives is added to its own chunk. Afterwards each
-           worker has the sum of one chunk, a different one each.
-        2. The sums go round. What it receives takes the place of its own.
+        In round 1 what it receives is added to what it has in that chunk.
+        Afterwards each worker has the sum of one chunk, each of another.
+
+        In round 2 these sums go around. What it receives takes the place of
+        what it has in that chunk.
 
     With which chunk a worker begins, and which entries are in which, is up
     to you. It sends at most 2 * (size - 1) chunks, each of x's type and of
@@ -87,8 +89,8 @@ def dp_step(all_reduce, gradient, w, x, y, learning_rate):
             It raises an error if a worker has died.
         gradient: function; gradient(w, x, y) returns a new array of w's
             shape: the gradient of the *mean* loss over these rows. Of no
-            rows there is no mean, and it is nan. (If it is nan of some
-            rows, so are the new weights, as with one worker.)
+            rows there is no mean, and it is nan. (If a worker that has
+            rows gets nan, the new weights are nan, as with one worker.)
         w: array of float64, of any shape, such as (). Write the new weights
             *into* it. If all_reduce raises, in whichever call, that error
             comes out of this function, and w is as it was before the step.

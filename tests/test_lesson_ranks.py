@@ -145,18 +145,25 @@ def test_rounds_of_a_wrong_sum_are_drawn_all_the_same():
     plt.close(figure)
 
 
-def test_waits_are_drawn_as_long_as_they_were():
+def test_waits_are_drawn_as_long_as_they_were_and_steps_where_they_begin():
     import matplotlib.pyplot as plt
+    from matplotlib.collections import LineCollection
 
     figure, axis = plt.subplots()
     events = [
         [{"source": 1, "begun": 10.0, "ended": 10.5}, {"to": 1, "at": 10.0, "nbytes": 8}],
         [{"source": 0, "begun": 10.5, "ended": 13.0}, {"source": 0, "begun": 14.0, "ended": 15.0}],
     ]
-    draw_waits(axis, events, 10.25, 1.0)
-    bars = [path.get_extents().bounds for one in axis.collections for path in one.get_paths()]
-    spans = sorted((round(x, 6), round(width, 6)) for x, _, width, _ in bars)
+    draw_waits(axis, events, [[9.0, 10.5], [10.75, 12.0]], 10.25, 1.0)
+    drawn = [
+        (isinstance(one, LineCollection), path.get_extents())
+        for one in axis.collections
+        for path in one.get_paths()
+    ]
+    spans = sorted((round(b.x0, 6), round(b.width, 6)) for is_line, b in drawn if not is_line)
     assert spans == [(0.0, 250.0), (250.0, 750.0)]
+    begun = [(round(b.x0, 6), round((b.y0 + b.y1) / 2)) for is_line, b in drawn if is_line]
+    assert begun == [(250.0, 0), (500.0, 1)]
     plt.close(figure)
 
 

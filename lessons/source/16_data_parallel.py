@@ -90,9 +90,7 @@ arrays = [(np.random.default_rng(r).normal(size=1600),) for r in range(16)]
 sums, _, post = run_workers(mine.ring_all_reduce, arrays)
 nbytes = [sum(array.nbytes for _, array in one) for one in post.sent]
 sent.reveal(round(max(nbytes) / arrays[0][0].nbytes * 100, 1), factor=1.02)
-print(
-    f"each array has {arrays[0][0].nbytes} bytes; each worker sent {min(nbytes)} to {max(nbytes)}"
-)
+print(f"each array has {arrays[0][0].nbytes} bytes; each worker sent", *sorted(set(nbytes)))
 print("the same bits on all workers:", len({one.tobytes() for one in sums}) == 1)
 
 # %% [markdown]
@@ -134,9 +132,9 @@ print("0 1 2 3:", ((x[0] + x[1]) + x[2]) + x[3], " 3 0 1 2:", ((x[3] + x[0]) + x
 # terminal. (Without MPI, a card below says what to install, and the three are threads.)
 #
 # The script notes when each rank waits in `receive`, and for whom. Rank 1 is slow: it sleeps for 30
-# milliseconds where the sum of the gradients begins. (Why there? Before any data moves, minigrad
-# compares what the ranks ask for, and in that they all wait for one another. The sum itself is
-# yours alone.)
+# milliseconds where the sum of the gradients begins. (Why there, and not in the forward pass?
+# Before each sum minigrad compares what the ranks ask for, and all of them would wait there for the
+# slow one: outside of your function, where the script notes nothing.)
 
 # %%
 TRAIN = """
@@ -235,7 +233,8 @@ left.set(xlabel="training step", ylabel="loss", title="The same training")
 left.legend()
 begin = max(one["starts"][10] for one in reports)
 end = max(one["starts"][13] for one in reports)
-draw_waits(right, [one["events"] for one in reports], begin, end - begin)
+events, starts = ([one[key] for one in reports] for key in ("events", "starts"))
+draw_waits(right, events, starts, begin, end - begin)
 right.set_title("Three steps: who waits for whom")
 plt.show()
 
@@ -251,8 +250,9 @@ print(light("16.ring_all_reduce", mine=first["losses"], reference=alone, calls=n
 # with a third of the rows each make the steps of one. On the right, rank 2 waits for rank 1, from
 # which it receives. Rank 0 waits for rank 2, which is not slow at all: it has nothing to send,
 # because it waits itself. Rank 1 waits least; it is the slow one. In a ring, one slow worker
-# makes all others slow, and they do not all see who it is. (Where it is grey, a rank computes, or
-# waits for the others before the sum begins.)
+# makes all others slow, and they do not all see who it is. (In a step there are two sums: of the
+# gradients, and of the loss for the picture on the left. Where it is grey, a rank computes, sleeps,
+# or waits for the others before a sum begins. On a busy machine all bars are longer.)
 
 # %% [markdown]
 # **Predict.** Now rank 1 is killed in its sixth step, as if its machine had lost power. What do
@@ -279,8 +279,9 @@ dead
 # and that is how long it waits. So each rank of `minigrad run` has a supervisor beside it, which
 # notes how the rank ended, and whoever waits looks for such notes. There is a time limit, too, for
 # ranks that are alive and do not come. With plain MPI it is the launcher that notices the death of
-# a process, and it kills the others. An *exception* in one rank is worse: the process is alive,
-# and the others wait for ever, unless it was started with `python -m mpi4py`, which ends all.
+# a process, and it kills the others; PyTorch's `torchrun` does so, too. With MPI an *exception* in
+# one rank is worse: before its process can end, it waits in `MPI_Finalize` for the others, which
+# wait for it. `python -m mpi4py train.py` ends all of them instead.
 #
 # Nobody can go on without rank 1, since nobody else has its rows. A training of many days saves a
 # checkpoint now and then, and starts from the last one.
@@ -367,6 +368,7 @@ axis.plot(whole[:, 0], linewidth=5, alpha=0.4, label="one worker, all rows")
 axis.plot(yours[0][:, 0], color="black", linewidth=1, label="three workers, dp_step")
 axis.plot(naive[0][:, 0], "--", color="C3", label="three workers, mean of means")
 axis.set(xlabel="step", ylabel="slope of the line", title="3, 0 and 57 rows")
+axis.set_xticks(range(0, 20, 5))
 axis.legend()
 plt.show()
 print("the same bits on all three:", len({path[-1].tobytes() for path in yours}) == 1)
@@ -445,9 +447,10 @@ check("16.train_replicas")
 
 
 def different_seeds():
-    """Make a model with a seed of this rank's own, and no broadcast."""
+    """Make a model, on rank 2 with another seed, and no broadcast."""
     model = mg.nn.Linear(2, 1)
-    values = np.random.default_rng(mg.distributed.rank()).normal(size=(1, 2))
+    seed = 1 if mg.distributed.rank() == 2 else 0
+    values = np.random.default_rng(seed).normal(size=(1, 2))
     model.weight.assign(mg.variable(values.astype("float32").reshape(model.weight.shape)))
     model.bias.assign(mg.zeros(model.bias.shape))
     mg.distributed.DataParallel(model, broadcast=False)

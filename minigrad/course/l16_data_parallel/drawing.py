@@ -11,6 +11,7 @@ from minigrad.course.l16_data_parallel.driver import run_workers
 
 SENT, CAME = "#e65100", "#1565c0"
 FULL = "#a5d6a7"
+BEGINS = "#212121"
 
 
 class Rounds:
@@ -85,12 +86,19 @@ def _box(*place: Any, **looks: Any) -> Any:
     return Rectangle(*place, **looks)
 
 
-def draw_waits(axis: Any, events: Sequence[Sequence[dict]], start: float, seconds: float) -> None:
+def draw_waits(
+    axis: Any,
+    events: Sequence[Sequence[dict]],
+    steps: Sequence[Sequence[float]],
+    start: float,
+    seconds: float,
+) -> None:
     """Draw for each rank when it waited, and for whom, from recorded times.
 
     Args:
         axis: where to draw.
         events: for each rank what `timed` noted.
+        steps: for each rank when its steps began, as `time.time()`.
         start: the time at the left end, as `time.time()`.
         seconds: how much is drawn.
     """
@@ -105,10 +113,14 @@ def draw_waits(axis: Any, events: Sequence[Sequence[dict]], start: float, second
                 waits[one["source"]].append((1e3 * begun, 1e3 * (ended - begun)))
         for source, bars in waits.items():
             axis.broken_barh(bars, (rank - 0.25, 0.5), facecolors=f"C{source}", zorder=2)
+    for rank, mine in enumerate(steps):
+        inside = [1e3 * (one - start) for one in mine if start <= one <= start + seconds]
+        axis.vlines(inside, rank - 0.36, rank + 0.36, color=BEGINS, linewidth=1.6, zorder=3)
     for source in range(n):
         axis.barh(0, 0, color=f"C{source}", label=f"waits for rank {source}")
     axis.barh(0, 0, color="#e0e0e0", label="not in receive")
+    axis.vlines([], 0, 0, color=BEGINS, linewidth=1.6, label="a step begins")
     axis.set(xlabel="milliseconds", ylabel="rank", xlim=(0, 1e3 * seconds), ylim=(n - 0.5, -0.5))
     axis.set_yticks(range(n))
     axis.grid(visible=False)
-    axis.legend(ncols=n + 1, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    axis.legend(ncols=n, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))

@@ -87,8 +87,8 @@ for key, attempt in WRONG.items():
     ring_all_reduce.mistake(key, attempt)(partial(ring, kind=key))
 # In each of these pairs both give the same numbers.
 UNSUMMED = (
-    "Each chunk holds one worker's own numbers. Is what comes added in the first round? And does "
-    "the second begin with the chunk of which this worker has the whole sum?"
+    "Each chunk holds one worker's own numbers. Is what comes added in round 1? And does round 2 "
+    "begin with the chunk of which this worker has the sum?"
 )
 TOO_EARLY = (
     "Each chunk holds one worker's own numbers. Is what comes added to the chunk that it belongs "

@@ -55,7 +55,7 @@ class Launched:
         if missing:
             ranks = ", ".join(map(str, missing))
             raise CourseError(
-                f"no report of rank {ranks}: what the card of the ranks says is first"
+                f"no report of rank {ranks}: the card above, below launch(…), says why"
             )
         return self.reports
 
@@ -102,7 +102,11 @@ def launch(text: str, ranks: int, timeout: float = 120.0) -> Launched:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            error = f"They did not end within {timeout:g} s, and were ended."
+            error = (
+                f"They did not end within {timeout:g} s, and were ended.\n"
+                "try: run the cell again, or launch(…, timeout=600) on a busy machine; after a "
+                "change to your file check it first: does a rank wait for what nobody sends?"
+            )
         else:
             if done.returncode == MISSING:
                 advice = f"{done.stderr.strip()}\nUntil then this lesson runs with threads."

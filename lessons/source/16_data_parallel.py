@@ -247,12 +247,12 @@ print(light("16.ring_all_reduce", mine=first["losses"], reference=alone, calls=n
 
 # %% [markdown]
 # **What to see.** On the left, the black line lies in the middle of the wide one: three processes
-# with a third of the rows each make the steps of one. On the right, rank 2 waits for rank 1, from
-# which it receives. Rank 0 waits for rank 2, which is not slow at all: it has nothing to send,
-# because it waits itself. Rank 1 waits least; it is the slow one. In a ring, one slow worker
-# makes all others slow, and they do not all see who it is. (In a step there are two sums: of the
-# gradients, and of the loss for the picture on the left. Where it is grey, a rank computes, sleeps,
-# or waits for the others before a sum begins. On a busy machine all bars are longer.)
+# with a third of the rows each make the steps of one. On the right each step has two sums, first of
+# the gradients, then of the loss. In the first one rank 2 waits for rank 1, from which it receives.
+# Rank 0 waits for rank 2, which is not slow at all: it has nothing to send, because it waits
+# itself. Rank 1 waits least; it is the slow one. In a ring, one slow worker makes all others slow,
+# and they do not all see who it is. (Where it is grey, a rank computes, sleeps, or waits for the
+# others before a sum begins. On a busy machine all bars are longer, and less regular.)
 
 # %% [markdown]
 # **Predict.** Now rank 1 is killed in its sixth step, as if its machine had lost power. What do

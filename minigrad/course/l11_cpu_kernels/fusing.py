@@ -182,6 +182,9 @@ def once(t: Tester) -> None:
         t.given = f"fuse({shortened(ops)})" + (", asked for before" if wanted < n else "")
         if "broke" in one:
             fail_if_broken(t, tuple(ops), one)
+        if "first" not in one:  # a dict of the learner's own
+            attempt = "Return the kernel, and let the kernel write into out."
+            t.fail("garbled", "a kernel", show(one)[:100], attempt)
         first = one["first"]
         if first == n and not one["again"]:
             attempt = "Each new function is compiled anew. Which object outlives a call?"

@@ -19,27 +19,30 @@ import minigrad as mg
 
 
 def read_digits(images, labels, seed, record):
-    """Train a network to read handwritten digits; return what reads others.
+    """Train a network (mg.nn) to read handwritten digits; return what reads.
 
     Trained on four fifths of the digits with seeds 0 to 4, it reads 97 % or
     more of the last fifth in the median. (In a check the images are turned
     or mirrored, those to train with and those to read in the same way.) A
-    training takes a few seconds at most.
+    training takes a few seconds.
 
     Args:
-        images: (n, 8, 8) float32, from 0 (paper) to 1 (ink). They are left
-            as they were, and so are the labels.
-        labels: (n,) ints from 0 to 9.
+        images: (n, 8, 8) float32, from 0 (paper) to 1 (ink), n 200 or more.
+            They are left as they were, and so are the labels.
+        labels: (n,) ints from 0 to 9. Not all ten need occur, and some may
+            be wrong: the network learns what most images like this say.
         seed: int. What you draw (weights, order of batches) depends on it
             alone: the same seed gives the same losses to the last bit, and
             another seed gives others.
-        record: call record(loss) with a float after each step, for 25 steps
-            or more. The graph of a step is gone before the next one begins.
+        record: call record(loss) once after each step, with the loss of
+            that step, a float, for 25 steps or more. The step's graph is
+            gone by then. What record raises comes out (Ctrl-C, for one).
 
     Returns:
-        read: a function. read(images) with (m, 8, 8) images returns (m,)
-        ints, their labels. An image gets the same label alone, among
-        others, and when it is read again.
+        read: a function. read(images) with (m, 8, 8) images, m 1 or more,
+        leaves them as they were and returns a NumPy array of (m,) ints, their
+        labels. An image gets the same label alone, among others, when it is
+        read again, and when another network has been trained meanwhile.
     """
     ### BEGIN SOLUTION
     mg.manual_seed(seed)

@@ -63,7 +63,7 @@ def same_numbers(t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int
             "not_repeated",
             f"seed {seeds[0]} twice: the same numbers, to the last bit",
             "other numbers the second time",
-            "What is drawn before the seed is set, or by something that it does not set?",
+            "What is drawn before the seed is set, by what it does not set, or outlives a call?",
         )
     if np.array_equal(first["losses"], other["losses"]):
         t.fail(

@@ -19,11 +19,16 @@ def has_weights():
     return any(one.requires_grad for one in found)
 
 
-class Log:
-    """What a training records; looks at two of its steps what is alive."""
+class Cut(BaseException):
+    """Raised by record to cut a training off, as Ctrl-C does."""
 
-    def __init__(self):
+
+class Log:
+    """What a training records; looks at some of its steps what is alive, and cuts off at `cut`."""
+
+    def __init__(self, asked=None, cut=0):
         self.losses, self.kinds, self.nodes, self.has_weights = [], set(), [], False
+        self.asked, self.cut, self.states, self.saved = asked, cut, [], 0
 
     def __call__(self, loss):
         self.kinds.add(type(loss).__name__)
@@ -33,6 +38,11 @@ class Log:
             self.has_weights = has_weights()
         if len(self.losses) in LOOKS:
             self.nodes.append(mg.memory.stats()["live_nodes"])
+        if self.asked and len(self.losses) in (1, *LOOKS):
+            self.states.append((len(self.losses), self.asked.states()))
+            self.saved = max(self.saved, mg.memory.stats()["saved_bytes"])
+        if len(self.losses) == self.cut:
+            raise Cut
 
     def told(self):
         """Return it as plain data."""
@@ -53,25 +63,64 @@ def disturb_random(seed):
     np.random.seed(seed)  # noqa: NPY002
 
 
-def read_digits(mine, images, labels, seed, batches, disturb):
+EARLIER: list[tuple] = []  # the last training's read, images, and the labels that it gave them
+
+
+def read_all(read, batches):
+    """Read batches, those of a shape in one array; return the labels, and what is wrong with it."""
+    rooms, found, kept, wrote = {}, [], [], False
+    for one in batches:
+        room = rooms.setdefault(one.shape, np.empty_like(one))
+        room[...] = one
+        found.append(read(room))
+        kept.append(np.copy(found[-1]) if isinstance(found[-1], np.ndarray) else found[-1])
+        wrote = wrote or not np.array_equal(room, one)
+    pairs = [pair for pair in zip(found, kept, strict=True) if isinstance(pair[0], np.ndarray)]
+    return kept, wrote, not all(np.array_equal(*pair) for pair in pairs)
+
+
+def form(arrays):
+    """Return what can be changed of arrays beside their numbers."""
+    return [(one.shape, one.dtype.name, one.flags.writeable) for one in arrays]
+
+
+def read_digits(mine, images, labels, seed, batches, disturb, cut=0):
     """Train on images, then read batches of others; report both, and what was written to.
 
-    `disturb` seeds the engine and NumPy beforehand: what a training draws is its own.
+    `disturb` seeds the engine and NumPy beforehand: what a training draws is its own. With `cut`,
+    record raises at that call. The reader of an earlier training reads once more, too.
     """
     disturb_random(disturb)
-    log, given = Log(), (images.copy(), labels.copy())
-    read = mine.read_digits(*given, seed, log)
+    with Asked() as asked:
+        log, given = Log(asked, cut), (images.copy(), labels.copy())
+        its_form = form(given)
+        try:
+            read = mine.read_digits(*given, seed, log)
+        except Cut:
+            return {**log.told(), "was_cut": True}
     before = mg.memory.stats()["live_nodes"]
-    kept = [np.array(one) for one in batches]
-    found = [read(one) for one in batches] if callable(read) else None
-    return {
+    told = {
         **log.told(),
-        "found": found,
+        "was_cut": False,
+        "states": log.states,
+        "all_states": asked.states(),
+        "saved": log.saved,
         "returned": type(read).__name__,
+        "found": None,
         "wrote": not (np.array_equal(given[0], images) and np.array_equal(given[1], labels)),
-        "wrote_new": not all(map(np.array_equal, kept, batches)),
-        "left": mg.memory.stats()["live_nodes"] - before,
+        "reformed": form(given) != its_form,
+        "wrote_new": False,
+        "overwrote": False,
+        "strided": None,
+        "earlier": [(labels, one(new.copy())) for one, new, labels in EARLIER],
     }
+    if callable(read):
+        told["found"], told["wrote_new"], told["overwrote"] = read_all(read, batches)
+        if batches:
+            told["strided"] = read(np.asfortranarray(batches[0]))
+            EARLIER[:] = [(read, batches[0], told["found"][0])]
+    told["left"] = mg.memory.stats()["live_nodes"] - before
+    return told
 
 
 def scores_of(model, tokens, *cache):
@@ -126,7 +175,7 @@ class Asked:
     A network is told by the memory of its parameters, so that a live view of it is the same one.
     Of a network that is asked inside another one, only the outer one counts. `networks` is, by the
     ids of its parameters' memory, [calls with a batch, calls that record, versions, whether a
-    gradient has arrived].
+    gradient has arrived, versions that a call recorded].
     """
 
     def __init__(self):
@@ -157,11 +206,17 @@ class Asked:
         if not held or not isinstance(out, mg.Variable):
             return
         memory = frozenset(id(one.array.storage) for one in held)
-        row = self.networks.setdefault(memory, [0, 0, set(), False])
+        row = self.networks.setdefault(memory, [0, 0, set(), False, set()])
         row[0] += out.ndim > 1 and out.shape[0] > 1
         row[1] += out.requires_grad
         row[2].add(held[0].array.storage.version)
         row[3] = row[3] or any(one.grad is not None for one in held)
+        if out.requires_grad:
+            row[4].add(held[0].array.storage.version)
+
+    def states(self):
+        """Return how many states of its weights the network that learns has been asked in."""
+        return max((len(row[4]) for row in self.networks.values()), default=0)
 
     def told(self):
         """Return as plain data how networks were asked, beside the one that changes most often."""
@@ -169,9 +224,9 @@ class Asked:
         told = {"steps": 0, "batches": 0, "others": 0, "partly": 0, "flows": 0}
         if not learners:
             return told
-        memory, (batches, _, versions, _) = max(learners, key=lambda item: len(item[1][2]))
+        memory, (batches, _, versions, *_) = max(learners, key=lambda item: len(item[1][2]))
         told |= {"steps": len(versions), "batches": batches}
-        for its, (_, recorded, changes, has_gradients) in self.networks.items():
+        for its, (_, recorded, changes, has_gradients, _) in self.networks.items():
             told["others"] += not its & memory
             told["partly"] += bool(its & memory and its - memory and not recorded)
             stands = not its & memory and 3 * len(changes) <= recorded

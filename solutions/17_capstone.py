@@ -19,7 +19,7 @@ import minigrad as mg
 
 
 def read_digits(images, labels, seed, record):
-    """Train a network (mg.nn) to read handwritten digits; return what reads.
+    """Train a network (mg.nn) on handwritten digits; return what reads.
 
     Trained on four fifths of the digits with seeds 0 to 4, it reads 97 % or
     more of the last fifth in the median. (In a check the images are turned
@@ -40,7 +40,7 @@ def read_digits(images, labels, seed, record):
 
     Returns:
         read: a function. read(images) with (m, 8, 8) images, m 1 or more,
-        leaves them as they were and returns a NumPy array of (m,) ints, their
+        leaves them as they were and returns a NumPy array of (m,) ints, the
         labels. An image gets the same label alone, among others, when it is
         read again, and when another network has been trained meanwhile.
     """

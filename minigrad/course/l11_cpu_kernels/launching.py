@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader import samples
-from minigrad.grader.compare import agree
+from minigrad.grader.compare import agree, disagreements
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -118,7 +118,7 @@ def written(
         Mistake("added", right + before, added),
     ]
     if np.isfinite(before) and out.shape == right.shape:  # in some elements alone
-        off = ~np.isclose(out, right, rtol=rtol, atol=atol, equal_nan=True)
+        off = disagreements(out, right, rtol=rtol, atol=atol)
         first = f", {what}{np.argwhere(off)[0].tolist()} the first" if off.any() else ""
         added = f"What {what} held before is part of some elements{first}. Who clears these?"
         left = f"Some elements{first}, are what {what} held before. Which loop comes to these?"

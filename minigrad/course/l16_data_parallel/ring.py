@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.course.l16_data_parallel.driver import run_workers
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Mistake, Tester
 
@@ -350,11 +351,11 @@ ORDER = (
 def why_value(x: np.ndarray, result: object, total: np.ndarray) -> str:
     """Return the Try line for a wrong sum: whether it comes from x's layout, nan or a scale."""
     if isinstance(result, np.ndarray) and result.shape == x.shape:
-        if not x.flags.c_contiguous and np.allclose(np.sort(result, None), np.sort(total, None)):
+        if not x.flags.c_contiguous and agree(np.sort(result, None), np.sort(total, None)):
             return ORDER
         if not np.isfinite(total).all() and np.isfinite(result).all():
             return "A worker has nan or inf there, and so has the sum. Who takes it away?"
-        if 0 < np.abs(total).max(initial=0) < 1e-20 and np.allclose(result, total, rtol=0.5):
+        if 0 < np.abs(total).max(initial=0) < 1e-20 and agree(result, total, rtol=0.5, atol=1e-8):
             return "So small a number loses digits where it is made smaller. Which step does that?"
     return samples.attempt_for(x, result, BY_HAND)
 

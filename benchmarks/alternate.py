@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.process import environment
+from benchmarks.tables import publish
 
 SHORTEST = 0.01  # seconds of a turn
+
+
+def options(module: str, description: str | None, turns: int, of: str) -> argparse.Namespace:
+    """Return a benchmark's options: `turns`, and `only`, the name or text of rows (`of`)."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("--turns", type=int, default=turns, help=f"turns of each library ({turns})")
+    parser.add_argument("--only", metavar=of, help="rows with this; nothing is written")
+    return parser.parse_args()
+
+
+def tell(path: Path, lines: list[str], note: str, only: str | None) -> None:
+    """Publish a table with its note; print it alone if only some of its rows were measured."""
+    if only:
+        sys.stdout.write("\n".join(lines) + "\n")
+    else:
+        publish(path, lines, note)
 
 
 def turn(function: Callable[[], Any], calls: int, rest: float = 0) -> float:

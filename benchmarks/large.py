@@ -9,7 +9,6 @@ calls.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from pathlib import Path
@@ -18,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import compared
+from benchmarks.alternate import compared, options, tell
 from benchmarks.machine import describe, in_words
 from benchmarks.smallest import call_of, library_of_pytorch, of_registry
-from benchmarks.tables import publish, table
+from benchmarks.tables import table
 
 RESULTS = Path(__file__).with_name("results") / "large.md"
 SIZE = 1000
@@ -53,17 +52,14 @@ def operands(make: Any, lib: Any, size: int = SIZE) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, write the table, print it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
-    parser.add_argument("--turns", type=int, default=9, help="turns of each library (9)")
-    parser.add_argument("--only", metavar="TEXT", help="rows with this text; nothing is written")
-    options = parser.parse_args()
+    given = options("benchmarks.large", __doc__, 9, "TEXT")
     import torch  # pyright: ignore[reportMissingImports]
 
     libraries = [operands(mg.variable, mg), operands(torch.from_numpy, library_of_pytorch())]
-    chosen = [text for text in rows() if not options.only or options.only in text]
+    chosen = [text for text in rows() if not given.only or given.only in text]
     calls = ((f"`{text}`", [call_of(text, names) for names in libraries]) for text in chosen)
     with mg.no_grad(), torch.no_grad():
-        lines, ratios = compared(calls, 1e6, options.turns, REST)
+        lines, ratios = compared(calls, 1e6, given.turns, REST)
     machine = describe()
     wins = sum(r <= 1 for r in ratios)
     note = (
@@ -73,10 +69,7 @@ def main() -> int:
         f"largest {max(ratios):.2f}; {wins} are at most 1. `python -m benchmarks.large`."
     )
     text = table(["call", "minigrad, µs", "PyTorch, µs", "ratio"], lines)
-    if options.only:
-        sys.stdout.write("\n".join(text) + "\n")
-    else:
-        publish(RESULTS, text, note)
+    tell(RESULTS, text, note, given.only)
     return 0
 
 

@@ -7,7 +7,6 @@ the median time of its loss and of all gradients; turns alternate in one process
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable
@@ -18,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import compared, on_one_thread, summary
+from benchmarks.alternate import compared, on_one_thread, options, summary, tell
 from benchmarks.machine import describe, in_words
-from benchmarks.tables import publish, table
+from benchmarks.tables import table
 
 RESULTS = Path(__file__).with_name("results") / "programs.md"
 TITLES = ["program", "minigrad, ms", "PyTorch, ms", "ratio"]
@@ -262,22 +261,16 @@ def agreeing(make: Callable[[Any], Callable[[], Any]], libraries: list[Any]) -> 
 
 def main() -> int:
     """Measure, write the table, print it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
-    parser.add_argument("--turns", type=int, default=15, help="turns of each library (15)")
-    parser.add_argument("--only", metavar="NAME", help="this program; nothing is written")
-    options = parser.parse_args()
+    given = options("benchmarks.programs", __doc__, 15, "NAME")
     if (status := on_one_thread("benchmarks.programs")) is not None:
         return status
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
-    chosen = [name for name in PROGRAMS if options.only in (None, name)]
+    chosen = [name for name in PROGRAMS if given.only in (None, name)]
     functions = ((name, agreeing(PROGRAMS[name], libraries)) for name in chosen)
-    lines, ratios = compared(functions, 1e3, options.turns)
+    lines, ratios = compared(functions, 1e3, given.turns)
     note = f"{in_words(machine)}. {summary(machine, ratios)} `python -m benchmarks.programs`."
-    if options.only:
-        sys.stdout.write("\n".join(table(TITLES, lines)) + "\n")
-    else:
-        publish(RESULTS, table(TITLES, lines), note)
+    tell(RESULTS, table(TITLES, lines), note, given.only)
     return 0
 
 

@@ -8,7 +8,6 @@ process, on one thread; a figure is the median of the turns, and a turn the mean
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from benchmarks.alternate import compared, on_one_thread, summary
+from benchmarks.alternate import compared, on_one_thread, options, summary, tell
 from benchmarks.machine import describe, in_words
-from benchmarks.tables import publish, table
+from benchmarks.tables import table
 from minigrad.ops import table as operations
 from minigrad.ops.base import Elementwise, registry
 
@@ -108,26 +107,20 @@ def call_of(text: str, names: dict[str, Any]) -> Callable[[], Any] | None:
 
 def main() -> int:
     """Measure, write the table, print it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.smallest", description=__doc__)
-    parser.add_argument("--turns", type=int, default=9, help="turns of each library (9)")
-    parser.add_argument("--only", metavar="TEXT", help="rows with this text; nothing is written")
-    options = parser.parse_args()
+    given = options("benchmarks.smallest", __doc__, 9, "TEXT")
     if (status := on_one_thread("benchmarks.smallest")) is not None:
         return status
     machine = describe()
     libraries = [of_minigrad(), of_pytorch()]
-    chosen = [text for text in rows() if not options.only or options.only in text]
+    chosen = [text for text in rows() if not given.only or given.only in text]
     calls = ((f"`{text}`", [call_of(text, names) for names in libraries]) for text in chosen)
-    lines, ratios = compared(calls, 1e6, options.turns)
+    lines, ratios = compared(calls, 1e6, given.turns)
     note = (
         f"{in_words(machine)}. Microseconds a call, results recorded. {summary(machine, ratios)} "
         "`python -m benchmarks.smallest`."
     )
     text = table(["call", "minigrad, µs", "PyTorch, µs", "ratio"], lines)
-    if options.only:
-        sys.stdout.write("\n".join(text) + "\n")
-    else:
-        publish(RESULTS, text, note)
+    tell(RESULTS, text, note, given.only)
     return 0
 
 

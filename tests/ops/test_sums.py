@@ -216,6 +216,35 @@ def test_the_number_of_threads_changes_no_eager_sum(monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
+HOWS = ("sum", "mean", "max", "min", "prod", "any", "all")
+ODD = {  # of x, its view, the axes: no size is a multiple of the number of blocks
+    "all": ((600_013,), lambda x: x, None),
+    "all of a view": ((3, 200_003), lambda x: x[:, 1:], None),
+    "columns of tall rows": ((200_003, 3), lambda x: x, 0),
+    "both ends": ((1_003, 5, 101), lambda x: x, (0, 2)),
+    "wide rows": ((300, 1_031), lambda x: x, 0),
+    "few long rows": ((2, 300_007), lambda x: x, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("name", ODD)
+def test_reductions_in_blocks_take_each_element_once(name, dtype, monkeypatch):
+    shape, view, axes = ODD[name]
+    x = np.random.default_rng(7).integers(-4, 5, shape).astype(dtype)  # sums of these are exact
+    x[..., -1] = 5  # the largest one is in the last block
+    product = np.where(np.random.default_rng(8).random(shape) < 1e-5, 2, 1).astype(dtype)
+    for how in HOWS:
+        of = product if how == "prod" else x
+        wide = np.asarray(view(of), np.float64 if dtype.startswith("float") else np.int64)
+        wanted = getattr(np, how)(wide, axis=axes)
+        for count in (1, 2, 5):
+            monkeypatch.setattr(threads, "count", count)
+            found = getattr(mg, how)(view(mg.variable(of)), axis=axes).numpy()
+            near = {"rtol": 1e-6 if how == "mean" else 0, "err_msg": f"{how}, {count} threads"}
+            np.testing.assert_allclose(found, wanted, **near)
+
+
 INTS = {
     "int64": [[4_000_000_000, 3_000_000_000], [2**63 - 1, -(2**63)], [16777217, -16777216]],
     "int32": [[2**31 - 1, -(2**31)], [16777217, -16777216], [2**31 - 1, 2**31 - 1]],

@@ -135,6 +135,9 @@ class Overlapping(OwnSegments):
         self.asked.append(nbytes)
         return self.start
 
+    def free(self, address):
+        """Keep the segment: the next request gets the same place."""
+
 
 class Outside(OwnSegments):
     def alloc(self, nbytes):
@@ -171,10 +174,14 @@ def test_seam_pool_with_a_wrong_part_raises_seam_error(pool, message):
 def test_seam_pool_may_not_give_back_what_is_in_use():
     class Hasty(OwnSegments):
         def alloc(self, nbytes):
-            while self.asked:  # a call that is remembered asks twice, and gives the first back
-                self.system.give_back(self.asked.pop())
+            while nbytes > 500 and self.asked:  # x may ask twice: a call that is remembered does
+                self.free(self.asked[-1])
             self.asked.append(self.system.take(nbytes))
             return self.asked[-1]
+
+        def free(self, address):
+            self.system.give_back(address)
+            self.asked.remove(address)
 
     with mg.use(pool=Hasty):
         x = mg.ones((100,))

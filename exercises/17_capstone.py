@@ -58,19 +58,22 @@ def write_text(tokens, n_kinds, steps, seed, record):
     follows which two. A training takes half a minute or more.
 
     Args:
-        tokens: (n,) ints from 0 to n_kinds - 1, n far more than 33. They
-            are left as they were.
-        n_kinds: how many kinds of tokens there are.
-        steps: how many steps to make.
-        seed: int. The same seed gives the same losses to the last bit.
-        record: call record(loss) with a float after each step. The graph
-            of a step is gone before the next one begins.
+        tokens: (n,) ints from 0 to n_kinds - 1, n 400 or more. They are
+            left as they were.
+        n_kinds: how many kinds of tokens there are, even if some of them
+            do not come in tokens.
+        steps: how many steps to make, 1 or more.
+        seed: int. The same seed gives the same losses to the last bit,
+            and another seed gives others.
+        record: call record(loss) after each step, with a float, Python's or
+            NumPy's. The graph of a step is gone once the next one ends.
 
     Returns:
         model: a mg.nn.Module. model(tokens) with a Variable of ints (batch,
         n), n from 1 to 32, returns scores (batch, n, n_kinds), those at
         place i for the token at place i + 1. They depend on the tokens at
-        places 0 to i alone: a change of a later one changes no bit of them.
+        places 0 to i alone: a change of a later one changes no bit of them,
+        and neither does another row, an earlier call or another training.
 
         model(tokens, cache) with a dict, empty at first, keeps in it what
         later calls need: called with one token (1, 1) at a time, it returns

@@ -201,3 +201,75 @@ def test_training_without_a_network_is_refused():
     with pytest.raises(Refused, match="no_network"):
         recorded(Tester(), told, 25)
     recorded(Tester(), told | {"has_weights": True}, 25)
+
+
+KINDS = 7
+
+
+def model_of_text(fault="", reverse=False):
+    """A model that knows the mean of what came, and keeps rows in its cache; with a fault."""
+    import minigrad as mg
+
+    table = np.random.default_rng(3).standard_normal((KINDS, KINDS)).astype(np.float32)
+
+    class Means(mg.nn.Module):
+        def forward(self, tokens, cache=None):
+            rows = table[tokens.numpy()]
+            if cache is not None and fault != "no cache":
+                rows = np.concatenate([*cache.get("rows", ()), rows], axis=1)
+                cache["rows"] = [rows]
+            n = rows.shape[1]
+            order = np.arange(n)[:: -1 if reverse and cache is not None else 1]
+            scores = np.stack(
+                [10 * rows[:, [j for j in order if j <= i]].mean(axis=1) for i in range(n)], axis=1
+            )
+            if fault == "later":
+                scores += rows[:, ::-1]
+            if fault == "last bit":  # of the first score alone, by the last token alone
+                more = np.nextafter(scores[:, 0, 0], np.float32(99))
+                odd = tokens.numpy()[:, -1] % 2 == 0
+                scores[:, 0, 0] = np.where(odd & (n > 1), more, scores[:, 0, 0])
+            if fault == "cache is off" and cache is not None:
+                scores += 0.001
+            return mg.variable(scores if cache is None else scores[:, -1:])
+
+    return Means()
+
+
+ROWS = np.random.default_rng(4).integers(0, KINDS, (2, tasks.LENGTH))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_model_that_looks_back_and_has_a_cache_keeps_its_promises(reverse):
+    """With a cache its sums may go in another order, of which the last bits are others."""
+    tasks.keeps_promises(model_of_text(reverse=reverse), KINDS, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("later", r"as before, to the last bit, got place \d+ differs"),
+        ("last bit", r"as before, to the last bit, got place 0 differs"),
+        ("no cache", r"wanted model\(token, cache\) = the scores .* 0\.0001, got row 0, place 1"),
+        ("cache is off", r"to 0\.0001, got row 0, place 0: they differ by 1\.0e-03"),
+    ],
+)
+def test_model_that_sees_later_tokens_or_whose_cache_is_off_is_refused(fault, said):
+    with pytest.raises(CourseError, match=rf"write_text: .*{said}.*check 17\.write_text"):
+        tasks.keeps_promises(model_of_text(fault), KINDS, ROWS)
+
+
+def test_run_of_the_text_asks_for_what_the_check_asks(monkeypatch):
+    from minigrad.course.l17_capstone import text
+
+    assert (text.look_back, text.same_with_cache) == (tasks.look_back, tasks.same_with_cache)
+    asked, bits = [], [2.0]
+    monkeypatch.setattr(tasks, "held_out_bits", lambda model: bits[0])
+    monkeypatch.setattr(tasks, "keeps_promises", lambda *given: asked.append(given))
+    model = model_of_text()
+    assert tasks.run_text(lambda *_: model, 0, print) == 2.0
+    [(found, n_kinds, rows)] = asked
+    assert (found, n_kinds, rows.shape) == (model, len(tasks.text()[0]), (2, tasks.LENGTH))
+    bits[0] = np.nan  # it diverged: a bad run, and no broken promise
+    assert np.isnan(tasks.run_text(lambda *_: model, 0, print))
+    assert len(asked) == 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.text_rows import CUTS, LENGTH, PLACES, look_back, others, same_with_cache
 from minigrad.course.trigram import trigram_bits
 from minigrad.grader.folder import CourseError
 from minigrad.grader.message import a_kind
@@ -78,7 +79,6 @@ def run_digits(function: Callable, seed: int, record: Record) -> float:
 
 
 READS = 0.97
-LENGTH = 32  # the tokens that a model of text is asked about at a time
 TEXT_STEPS = 1000
 PIECES, OF_TEN = 20, 9  # the text in pieces, of each so many tenths to train with
 
@@ -136,11 +136,31 @@ def run_text(function: Callable, seed: int, record: Record) -> float:
     """Return the bits a character that a trained model needs for the text held out."""
     import minigrad as mg
 
-    alphabet, tokens, _ = text()
+    alphabet, tokens, held_out = text()
     model = function(tokens.copy(), len(alphabet), TEXT_STEPS, seed, record)
     if not isinstance(model, mg.nn.Module):
         raise unfit("write_text", "the model, a mg.nn.Module", a_kind(type(model).__name__))
-    return held_out_bits(model)
+    bits = held_out_bits(model)
+    if np.isfinite(bits):
+        keeps_promises(model, len(alphabet), np.stack([one[:LENGTH] for one in held_out[:2]]))
+    return bits
+
+
+def keeps_promises(model: Any, n_kinds: int, rows: np.ndarray) -> None:
+    """Raise CourseError if a model sees a later token, or tells something else with a cache.
+
+    Its bits would be those of no model of text. `minigrad check` judges by the same two functions.
+    """
+    from minigrad.course.l17_capstone.engine_driver import ask
+
+    def fail(key: str, wanted: str, got: str, attempt: str) -> None:
+        del key, attempt  # the check says what to try
+        raise unfit("write_text", wanted, got)
+
+    changed = [others(rows, at, range(n_kinds), 1) for at in PLACES]
+    look_back(fail, ask(model, rows, changed, CUTS[0]), n_kinds)
+    for cuts in CUTS:
+        same_with_cache(fail, ask(model, rows, [], cuts), n_kinds)
 
 
 POLE_STEPS, LAST, GOOD, MOST_SEEDS = 40_000, 20, 195.0, 3

@@ -47,6 +47,41 @@ TEXT = [
         "class Block(Block):\n    def forward(self, x, cache=None):\n"
         "        return x + self.mlp(x)",
     ),
+    ("length", model(SCORES, "return scores * (1 + 0.01 * tokens.shape[1])")),
+    (
+        "other_training",
+        "SHIFT = [0.0]\n" + model(SCORES, "return scores + SHIFT[0]") + "\n"
+        + calls("SHIFT[0] = seed / 100", f"return {ORIGINAL}"),
+    ),
+    (
+        "cache_kept",
+        model("cache = None if cache is None else KEPT.setdefault(id(cache), {})", SCORES,
+              "return scores") + "\nKEPT = {}",
+    ),
+    ("cache_first", model(SCORES, "return scores if cache is None else scores * 1.01")),
+    (
+        "cache_later",  # the last of 32 tokens alone sees another row than it should
+        model(SCORES, "late = cache and cache['before'] == 32",
+              "return scores * 1.01 if late else scores"),
+    ),
+    (
+        "future",  # in whole rows alone
+        model(SCORES, "whole = tokens.shape[1] == 32",
+              "return scores + 0.01 * scores[:, -1:] if whole else scores"),
+    ),
+    ("no_better", calls("tokens = tokens.astype(np.uint8).astype(int)", f"return {ORIGINAL}")),
+    (
+        "no_better",  # it guesses the token after the next
+        calls("tokens = np.concatenate([tokens[::2], tokens[1::2]])", f"return {ORIGINAL}"),
+    ),
+    ("shape", calls("n_kinds = int(tokens.max()) + 1", f"return {ORIGINAL}")),
+    ("same_for_all", calls("seed %= 2", f"return {ORIGINAL}")),
+    ("steps", calls("steps = max(steps, 3)", f"return {ORIGINAL}")),
+    (
+        "record_late",
+        calls("told = []", "model = right(tokens, n_kinds, steps, seed, told.append)",
+              "for loss in told:", "    record(loss)", "return model"),
+    ),
     ("no_model", calls(f"return {ORIGINAL}.forward")),
     ("changed_input", calls("tokens.sort()", f"return {ORIGINAL}")),
     (

@@ -1,6 +1,7 @@
 """Runs the trainings of lesson 17 in the learner's process; holds no expected values."""
 
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,16 @@ MOST_LOSSES = 2000
 LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all kernels compiled
 
 
-def has_weights():
-    """Return whether a Variable is alive that gradients arrive at: whatever learns has some."""
+def weights():
+    """Return the Variables that gradients arrive at: whatever learns has some alive."""
     everything = gc.get_objects()
     found = (one for one in everything if issubclass(type(one), mg.Variable))
-    return any(one.requires_grad for one in found)
+    return [one for one in found if one.requires_grad]
+
+
+def version_of(weight):
+    """Return what changes when a weight is written to; None of one that another has replaced."""
+    return None if weight is None else (id(weight.array.storage), weight.array.storage.version)
 
 
 class Cut(BaseException):
@@ -35,7 +41,7 @@ class Log:
         number = isinstance(loss, float | int | np.floating | np.integer)
         self.losses.append(float(loss) if number else float("nan"))
         if len(self.losses) == LOOKS[0]:
-            self.has_weights = has_weights()
+            self.has_weights = bool(weights())
         if len(self.losses) in LOOKS:
             self.nodes.append(mg.memory.stats()["live_nodes"])
         if self.asked and len(self.losses) in (1, *LOOKS):
@@ -125,48 +131,104 @@ def read_digits(mine, images, labels, seed, batches, disturb, cut=0):
 
 def scores_of(model, tokens, *cache):
     """Return a model's scores as an array; the name of their type if they are no Variable."""
-    scores = model(mg.variable(tokens), *cache)
+    with mg.no_grad():
+        scores = model(mg.variable(tokens), *cache)
     return scores.numpy().copy() if isinstance(scores, mg.Variable) else type(scores).__name__
 
 
-def write_text(mine, tokens, n_kinds, steps, seed, probe, changed, disturb):
-    """Train on tokens; report the scores of a batch of others: whole, changed, and with a cache.
+def ask(model, rows, changed, cuts):
+    """Return what a model tells about two rows of tokens, and with one token of the first changed.
 
-    `probe` is (2, n) tokens, `changed` a list of the same with one token changed in the first row.
-    Without any of these, the rows also go token by token, in turn, each with a cache of its own.
+    Without changes, the rows also go token by token, in turn, each with a cache of its own; then
+    the second begins twice more, the last time with a dict that lies where another one lay. `cuts`
+    says how long a shorter row is, how many tokens go in turn, and how many begin once more.
+    """
+    shorter, in_turn, again = cuts
+    told = {
+        "whole": scores_of(model, rows),
+        "again": scores_of(model, rows),
+        "short": scores_of(model, rows[:, :shorter]),
+        "single": scores_of(model, rows[:, :1]),
+        "alone": scores_of(model, rows[1:]),
+        "changed": [scores_of(model, one) for one in changed],
+        "changed_short": [scores_of(model, one[:, :shorter]) for one in changed],
+        "cached": [],
+        "fresh": [],
+    }
+    if changed:
+        return told
+
+    def step(row, place, cache):
+        return scores_of(model, rows[row : row + 1, place : place + 1], cache)
+
+    caches: list[dict] = [{} for _ in rows]
+    turns = [[step(r, i, caches[r]) for r in range(len(rows))] for i in range(in_turn)]
+    told["cached"] = [list(row) for row in zip(*turns, strict=True)]
+
+    def begin():
+        cache: dict = {}
+        return [step(1, i, cache) for i in range(again)]
+
+    begin()
+    told["fresh"] = begin()
+    return told
+
+
+class Stepped(Log):
+    """A log that also notes between which records no weight was written, from the fifth on."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights, self.versions, self.moved = [], None, []
+
+    def __call__(self, loss):
+        super().__call__(loss)
+        if len(self.losses) == LOOKS[0]:
+            self.weights = [weakref.ref(one) for one in weights() if one.is_leaf]
+        if len(self.losses) >= LOOKS[0]:
+            now = [version_of(one()) for one in self.weights]
+            if len(self.losses) > LOOKS[0]:
+                self.moved.append(now != self.versions or None in now)
+            self.versions = now
+
+    def told(self):
+        """Return it as plain data."""
+        return super().told() | {"moved": self.moved}
+
+
+def spaced(tokens):
+    """Return the same tokens as every second entry of an array."""
+    return np.repeat(tokens, 2)[::2]
+
+
+def write_text(mine, tokens, n_kinds, steps, seed, rows, changed, cuts, disturb):
+    """Train on tokens; report what the model tells about rows of others (`ask`), if there are any.
+
+    Between two times that the model is asked about the
+    same rows, another training makes a step.
     """
     disturb_random(disturb)
-    log, given = Log(), tokens.copy()
+    log, given = Stepped(), spaced(tokens)
     model = mine.write_text(given, n_kinds, steps, seed, log)
     told = {
         **log.told(),
         "wrote": not np.array_equal(given, tokens),
         "model": type(model).__name__ if not isinstance(model, mg.nn.Module) else "",
     }
-    if told["model"] or not len(probe):
+    if told["model"] or not len(rows):
         return told
-    with mg.no_grad():
-        told["whole"] = scores_of(model, probe)
-        told["again"] = scores_of(model, probe)
-        told["short"] = scores_of(model, probe[:, :1])
-        told["changed"] = [scores_of(model, one) for one in changed]
-        caches: list[dict] = [{} for _ in probe]
-        told["cached"] = [
-            [
-                scores_of(model, row[i : i + 1][None], cache)
-                for row, cache in zip(probe, caches, strict=True)
-            ]
-            for i in range(0 if changed else probe.shape[1])
-        ]
+    told |= ask(model, rows, changed, cuts)
+    if changed:
+        mine.write_text(tokens.copy(), n_kinds, 1, seed + 1, Log())
+        told["later"] = scores_of(model, rows)
     return told
 
 
 def held_out(mine, tokens, n_kinds, steps, seed, windows):
     """Train on tokens; return what the training recorded, and the scores of windows of others."""
     log = Log()
-    model = mine.write_text(tokens, n_kinds, steps, seed, log)
-    with mg.no_grad():
-        return {**log.told(), "scores": scores_of(model, windows)}
+    model = mine.write_text(spaced(tokens), n_kinds, steps, seed, log)
+    return {**log.told(), "scores": scores_of(model, windows)}
 
 
 class Asked:

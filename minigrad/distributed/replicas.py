@@ -43,8 +43,8 @@ def _compare(group, what, mine, wanted):
             parties.setdefault(one.get(name, "none"), []).append(r)
         if len(parties) > 1:
             differ.append(name)
-            least = min(parties.values(), key=lambda party: (len(party), -party[0]))
-            ranks.update(least)
+            most = max(parties.values(), key=lambda party: (len(party), -party[0]))
+            ranks.update(r for r in range(len(found)) if r not in most)
             rows.append((name, "; ".join(f"{named(r)}: {x}" for x, r in parties.items())))
     if differ:
         raise DistributedError(

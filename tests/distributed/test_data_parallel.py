@@ -790,6 +790,17 @@ def test_models_that_differ_are_named_with_their_ranks():
         assert "ranks 0 and 1: float32[302, 300]; rank 2: float32[301, 300]" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("seeds", "others"), [((1, 2, 3), (1, 2)), ((2, 1, 1), (0,)), ((1, 2, 1, 2), (1, 3))]
+)
+def test_all_ranks_apart_from_most_are_named(seeds, others):
+    def work(rank):
+        d.DataParallel(make_model(seed=seeds[rank]), broadcast=False)
+
+    found, _ = faults(work, len(seeds))
+    assert {error.ranks for error in found.values()} == {others}
+
+
 def test_replicas_that_drift_apart_are_named_with_their_ranks():
     def work(rank):
         model = make_model()

@@ -347,7 +347,7 @@ def atan2_T(y, x):
 
 @exact_jit
 def divide_T(a, b):
-    """Return (floor(|a| / |b|) as a float64, the exact remainder with the sign of a, like C's fmod).
+    """Return floor(|a| / |b|) as a float64, and the exact remainder with the sign of a (C's fmod).
 
     Long division. A quotient from 2^53 on is not exact.
     """

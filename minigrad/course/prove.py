@@ -14,6 +14,7 @@ import argparse
 import functools
 import multiprocessing.util
 import os
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -136,30 +137,46 @@ def survivors(server: Server, root: Path, stem: str, mutants: list[Broken]) -> I
         yield [name, one.operator, one.change, verdict]
 
 
-def table_of_mechanical(rows: list[list[str]]) -> tuple[list[str], list[str]]:
-    """Return the lines of a table, and what is wrong."""
+Counts = dict[str, tuple[int, int, int]]  # {exercise: mutants, killed, equivalent}
+
+
+def counts_of(rows: list[list[str]]) -> Counts:
+    """Return the counts of verdicts for each exercise."""
     counts: dict[str, Counter[str]] = {}
     for name, _, _, verdict in rows:
         counts.setdefault(name, Counter())[verdict] += 1
+    return {n: (c.total(), c["killed"], c["equivalent"]) for n, c in counts.items()}
+
+
+def counts_on(text: str) -> Counts:
+    """Return the counts that a page of mechanical mutants tells."""
+    rows = re.findall(r"^\| (\d\d\.\w+) \| (\d+) \| (\d+) \| (\d+) \|$", text, flags=re.MULTILINE)
+    return {name: (int(n), int(killed), int(same)) for name, n, killed, same in rows}
+
+
+def table_of(counts: Counts) -> list[str]:
+    """Return the lines of a table of mechanical mutants."""
     table = ["| exercise | mutants | killed | equivalent |", "|---|---:|---:|---:|"]
-    for name, count in counts.items():
-        entries = (name, count.total(), count["killed"], count["equivalent"])
-        table.append("| " + " | ".join(map(str, entries)) + " |")
-    total = sum(counts.values(), Counter())
-    sums = (total.total(), total["killed"], total["equivalent"])
-    table.append("| **together** | " + " | ".join(f"**{n}**" for n in sums) + " |")
-    wrong = [f"  {name}: {v}: {what}: {change}" for name, what, change, v in rows if v.isupper()]
-    return table, wrong
+    table += [f"| {name} | {' | '.join(map(str, n))} |" for name, n in counts.items()]
+    sums = " | ".join(f"**{sum(column)}**" for column in zip(*counts.values(), strict=True))
+    return [*table, f"| **together** | {sums} |"]
 
 
-def page(root: Path, table: list[str]) -> str:
+def in_order(counts: Counts) -> Counts:
+    """Return counts in the order of the course, without exercises that it no longer has."""
+    known = (f"{stem[:2]}.{name}" for stem in known_stems() for name in load_lesson(stem).exercises)
+    return {name: counts[name] for name in known if name in counts}
+
+
+def page(root: Path, counts: Counts) -> str:
     """Return the page of mechanical mutants: the table and all reasons."""
     head = (
         "# Mechanical mutants\n\n"
         "Each solution was broken at one place after another (`minigrad/course/mechanical.py`),\n"
         "and graded. *Killed*: a check refused it. *Equivalent*: it breaks nothing that the\n"
         "docstring promises, for the reason below. None survived.\n"
-        "`python -m minigrad.course.prove --by mechanical --write` makes this page.\n"
+        "`python -m minigrad.course.prove --by mechanical --write` makes this page. With names of\n"
+        "exercises after it, it counts only these anew.\n"
     )
     reasons: dict[tuple[str, str], list[str]] = {}
     for (name, change), reason in equivalents(root).items():
@@ -167,7 +184,7 @@ def page(root: Path, table: list[str]) -> str:
     listed = [
         f"- **{name}**: {reason} {'; '.join(some)}" for (name, reason), some in reasons.items()
     ]
-    return "\n".join([head, *table, "", "## Equivalent, and why", "", *listed]) + "\n"
+    return "\n".join([head, *table_of(counts), "", "## Equivalent, and why", "", *listed]) + "\n"
 
 
 # ---- side by side ---------------------------------------------------------------------------
@@ -206,7 +223,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=2, help="how many seeds (default: 2)")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository's folder")
     parser.add_argument("--by", choices=PROOFS, help="by one of the two alone")
-    parser.add_argument("--write", action="store_true", help="write docs/generated/mutants.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the counts to docs/generated/mutants.md"
+    )
     options = parser.parse_args(arguments)
     asked, root = asked_for(options.names), options.root
     wrong: list[str] = []
@@ -225,12 +244,17 @@ def main(arguments: list[str] | None = None) -> int:
             for stem, names in asked.items():
                 some = made(root, stem, names)
                 shares += [(stem, some[k : k + MANY]) for k in range(0, len(some), MANY)]
-            lines, survived = table_of_mechanical(side_by_side(pool, by_mutants, root, shares))
-            sys.stdout.write("\n".join(lines + survived) + "\n")
+            rows = side_by_side(pool, by_mutants, root, shares)
+            survived = [
+                f"  {n}: {v}: {what}: {change}" for n, what, change, v in rows if v.isupper()
+            ]
+            counts = counts_of(rows)
+            sys.stdout.write("\n".join(table_of(counts) + survived) + "\n")
             wrong += survived
             if options.write and not survived:
                 target = root / "docs" / "generated" / "mutants.md"
-                target.write_text(page(root, lines), encoding="utf-8")
+                known = counts_on(target.read_text(encoding="utf-8"))
+                target.write_text(page(root, in_order(known | counts)), encoding="utf-8")
     sys.stdout.write(f"{len(wrong)} survived\n" if wrong else "none survived\n")
     return 1 if wrong else 0
 

@@ -2,13 +2,14 @@
 
 import functools
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from minigrad.course.mechanical import broken
-from minigrad.course.prove import equivalents, made, main, page, survivors
+from minigrad.course.prove import counts_on, equivalents, in_order, made, main, page, survivors
 from minigrad.grader.folder import known_stems, load_lesson
 
 ROOT = Path(__file__).parents[2]
@@ -51,18 +52,30 @@ def test_each_mutant_differs_at_one_place_of_what_the_learner_writes():
 
 def test_the_page_is_of_these_solutions():
     text = (ROOT / "docs" / "generated" / "mutants.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d\d\.\w+) \| (\d+) \| (\d+) \| (\d+) \|$", text, flags=re.MULTILINE)
+    counts = counts_on(text)
     known = Counter(name for name, _ in equivalents(ROOT))
     mutants = Counter(
         f"{stem[:2]}.{one.exercise}"
         for stem in known_stems()
         for one in made(ROOT, stem, list(load_lesson(stem).exercises))
     )
-    assert {name: int(n) for name, n, _, _ in rows} == mutants
-    assert {name: int(n) for name, _, _, n in rows if int(n)} == known
-    assert all(int(n) == int(killed) + int(same) for _, n, killed, same in rows)
-    table = text[text.index("| exercise |") : text.index("\n\n## Equivalent")].splitlines()
-    assert text == page(ROOT, table)
+    assert {name: n for name, (n, _, _) in counts.items()} == mutants
+    assert {name: n for name, (_, _, n) in counts.items() if n} == known
+    assert all(n == killed + same for n, killed, same in counts.values())
+    assert text == page(ROOT, in_order(counts))
+
+
+def test_the_row_of_an_exercise_is_written_among_the_others(tmp_path):
+    for folder in ("solutions", "tests/mutants", "docs/generated"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    target = tmp_path / "docs" / "generated" / "mutants.md"
+    text = target.read_text(encoding="utf-8")
+    target.write_text(re.sub(r"(?m)^\| 00.hello \|.*\n", "", text).replace("| 02.", "| 02.old_"))
+    assert main(["--by", "mechanical", "--root", str(tmp_path), "--write", "00.hello"]) == 0
+    counts = counts_on(text)
+    for name in [name for name in counts if name.startswith("02.")]:
+        del counts[name]
+    assert target.read_text(encoding="utf-8") == page(ROOT, counts)
 
 
 def test_a_survivor_is_told(tmp_path, capsys):

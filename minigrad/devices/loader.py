@@ -28,7 +28,7 @@ MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files to include
 RANDOM = (*MATHEMATICS, "random_functions")
 NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its own type
     "random_functions": ("mathematics.f4", "mathematics.f8"),
-    "float_powers": ("mathematics.f8",),
+    "in_float64": ("mathematics.f4", "mathematics.f8"),
     "random": ("lazy", "random_functions"),
     "gather": ("lazy",),
     "add_f4": ("lazy", "sums"),

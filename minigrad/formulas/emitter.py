@@ -147,6 +147,8 @@ class Emitter:
         if op in WHOLE and kind == "i":
             self.includes.add("powers")
             return f"{op}_i8({values[0]}, {values[1]})"
+        if op in OWN and op in WHOLE and (text := self.in_float64(op, values)):
+            return text
         if op in OWN:
             self.include_mathematics()
             name = "exp_of_negative" if op == "exp" and is_below_maximum(args[0]) else op
@@ -155,7 +157,7 @@ class Emitter:
             return f"{values[0]} {INFIX[op]} {values[1]}"
         if op == "pow":  # if y is one number, LLVM makes a loop for each case: products are fast
             x, y, two, three = *values, f"{self.real}(2)", f"{self.real}(3)"
-            cube, other = f"{x} * {x} * {x}", self.power(x, y)
+            cube, other = f"{x} * {x} * {x}", self.in_float64(op, values) or f"{x} ** {y}"
             return f"{x} * {x} if {y} == {two} else {cube} if {y} == {three} else {other}"
         if op in ("maximum", "minimum"):
             a, b = values
@@ -174,12 +176,12 @@ class Emitter:
             return f"{LIBRARY[op]}({values[0]})" if kind == "f" else values[0]
         raise AssertionError(f"no code for {op}")
 
-    def power(self, x, y):
-        """Return the text of a power of floats."""
+    def in_float64(self, op, values):
+        """Return the text of a function of floats for which their type is too short, or None."""
         if self.real != float32.text:
-            return f"{x} ** {y}"
-        self.includes.add("float_powers")
-        return f"pow_f4({x}, {y})"
+            return None
+        self.includes.add("in_float64")
+        return f"{op}_in_f8({', '.join(values)})"
 
     def _as_stored(self, e, dtype):
         """Return the text of e as if it was stored to an array of `dtype` and loaded again."""

@@ -23,6 +23,7 @@ if SIZE == 4:
     LEAST_EXPM1, MOST_TANH, MOST_ERF = T(-18.0), T(10.0), T(4.0)  # tanh, erf: 1 from 9.02, 3.92 on
     SMALL, LARGE = T(1e-8), T(1e9)  # x is expm1(x) and log1p(x); 1 + x loses nothing that matters
     SMALL_SINE, MOST_SINE = T(1e-4), T(1e6)
+    EXACT = T(16777216.0)  # 2^24, up to which floats hold all integers
     EIGHTH, EIGHTH_REST = T(0.7853981852531433), T(-2.1855694143368964e-08)  # pi/4 in two parts
 else:
     INT, WORD, BITS, BIAS = I8, U8, I8(52), I8(1023)
@@ -34,6 +35,7 @@ else:
     LEAST_EXPM1, MOST_TANH, MOST_ERF = T(-40.0), T(20.0), T(6.0)  # 19.07, 5.93
     SMALL, LARGE = T(1e-17), T(1e18)
     SMALL_SINE, MOST_SINE = T(1e-9), T(1e14)
+    EXACT = T(9007199254740992.0)
     EIGHTH, EIGHTH_REST = T(0.7853981633974483), T(3.061616997868383e-17)
 SIGN, SIGN_PLACE = INT(-(2 ** (8 * SIZE - 1))), INT(8 * SIZE - 1)
 REST = INT(2 ** (8 * SIZE - 1) - 1)  # all bits but the sign
@@ -347,48 +349,50 @@ def atan2_T(y, x):
 
 @exact_jit
 def divide_T(a, b):
-    """Return floor(|a| / |b|) as a float64, and the exact remainder with the sign of a (C's fmod).
+    """Return floor(|a| / |b|), and the exact remainder with the sign of a, like C's fmod.
 
-    Long division. A quotient from 2^53 on is not exact.
+    Long division: subtract b times the power of 2 that brings it next to what is left. The
+    difference of two numbers within a factor of 2 is exact. A quotient from EXACT on is rounded.
     """
-    q, r, d = F8(0.0), F8(abs(a)), F8(abs(b))
-    if not r < F8(math.inf) or not d > F8(0.0):
-        return F8(math.nan), T(math.nan)
-    if SIZE == 4:  # float64 holds the product of a float32 and 28 bits of a quotient
-        d = min(d, F8(1e39))  # not infinite
-        while r >= d * F8(2**28):
-            n = (F8(r).view(I8) >> I8(52)) - (F8(d).view(I8) >> I8(52))
-            unit = I8((n + I8(1023 - 27)) << I8(52)).view(F8)
-            times = F8(I8(r / (d * unit)))
-            q, r = q + times * unit, r - times * (d * unit)
-        times = F8(I8(r / d))
-        q, r = q + times, r - times * d
-    else:  # the difference of two numbers within a factor of 2 is exact
-        while r >= d:
-            n = (F8(r).view(I8) >> I8(52)) - (F8(d).view(I8) >> I8(52))
-            half = n >> I8(1)
-            unit, rest = F8(power_of_two_T(INT(half))), F8(power_of_two_T(INT(n - half)))
-            t = d * unit * rest
-            if t > r:
-                unit, t = unit * F8(0.5), t * F8(0.5)
-            while r - t >= t:  # a subnormal b has leading zeros
-                unit, t = unit + unit, t + t
-            q, r = q + unit * rest, r - t
-    return q, signed_as_T(T(r), a)
+    q, r, d = T(0.0), abs(a), abs(b)
+    if not r < T(math.inf) or not d > T(0.0):
+        return T(math.nan), T(math.nan)
+    while r >= d:
+        n = INT((T(r).view(INT) >> BITS) - (T(d).view(INT) >> BITS))
+        half = INT(n >> INT(1))
+        times, rest = power_of_two_T(half), power_of_two_T(INT(n - half))
+        t = d * times * rest
+        if t > r:
+            times, t = times * T(0.5), t * T(0.5)
+        while r - t >= t:  # a subnormal b has leading zeros
+            times, t = times + times, t + t
+        q, r = q + times * rest, r - t
+    return q if q < EXACT else abs(a / b), signed_as_T(r, a)
 
 
 @exact_jit
-def remainder_T(a, b):
-    """Return a - b floor(a / b) without rounding: what is left over, moved to b's side of 0."""
-    _, r = divide_T(a, b)
+def moved_T(r, b):
+    """Return a remainder, moved to b's side of 0."""
     return r + b if (r != T(0.0)) & ((r < T(0.0)) != (b < T(0.0))) else r
 
 
 @exact_jit
-def floor_divide_T(a, b):
-    """Return floor(a / b) of the exact quotient; a / b for b = 0 and for quotients from 2^53 on."""
-    q, r = divide_T(a, b)
-    q = F8(abs(a / b)) if q >= F8(2**53) else q
-    is_below = (T(a).view(INT) < INT(0)) != (T(b).view(INT) < INT(0))
-    q = -q - F8(r != T(0.0)) if is_below else q
+def rounded_down_T(a, b, q, r):
+    """Return floor(a / b), or a / b for b = 0; q is floor(|a| / |b|), r what is left over."""
+    is_negative = (T(a).view(INT) < INT(0)) != (T(b).view(INT) < INT(0))
+    q = -q - (r != T(0.0)) if is_negative else q
     return a / b if b == T(0.0) else T(q)
+
+
+@exact_jit
+def remainder_T(a, b):
+    """Return a - b floor(a / b) without rounding."""
+    _, r = divide_T(a, b)
+    return moved_T(r, b)
+
+
+@exact_jit
+def floor_divide_T(a, b):
+    """Return floor(a / b) of the exact quotient, or a / b for b = 0."""
+    q, r = divide_T(a, b)
+    return rounded_down_T(a, b, q, r)

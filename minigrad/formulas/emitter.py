@@ -147,23 +147,21 @@ class Emitter:
         if op in WHOLE and kind == "i":
             self.includes.add("powers")
             return f"{op}_i8({values[0]}, {values[1]})"
-        if op in OWN and op in WHOLE and (text := self.in_float64(op, values)):
-            return text
+        wide = self.in_float64(op, values) if op in WHOLE else None
         if op in OWN:
             self.include_mathematics()
             name = "exp_of_negative" if op == "exp" and is_below_maximum(args[0]) else op
-            return f"{name}_{self.real.lower()}({', '.join(values)})"
+            return wide or f"{name}_{self.real.lower()}({', '.join(values)})"
         if op in INFIX:
             return f"{values[0]} {INFIX[op]} {values[1]}"
         if op == "pow":  # if y is one number, LLVM makes a loop for each case: products are fast
             x, y, two, three = *values, f"{self.real}(2)", f"{self.real}(3)"
-            cube, other = f"{x} * {x} * {x}", self.in_float64(op, values) or f"{x} ** {y}"
+            cube, other = f"{x} * {x} * {x}", wide or f"{x} ** {y}"
             return f"{x} * {x} if {y} == {two} else {cube} if {y} == {three} else {other}"
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # As in NumPy, NaN wins; its comparisons are false, so it needs its own test. Of two
-            # equal values, such as 0 and -0, the second wins.
+            # As in NumPy, NaN wins: its comparisons are false. Of equals (0 and -0) the second wins.
             nan = f" or {a} != {a}" if kind == "f" else ""
             return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":

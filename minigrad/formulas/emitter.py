@@ -161,7 +161,7 @@ class Emitter:
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # As in NumPy, NaN wins: its comparisons are false. Of equals (0 and -0) the second wins.
+            # As in NumPy, NaN wins: its comparisons are false. Of equals (0, -0) the second wins.
             nan = f" or {a} != {a}" if kind == "f" else ""
             return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":

@@ -25,8 +25,8 @@ ATOL, RTOL = 1e-4, 1e-5
 
 def others(rows: np.ndarray, place: int, kinds: Sequence[int], by: int) -> np.ndarray:
     """Return rows of tokens of these kinds, with another one at a place of the first row."""
-    rows, kinds = rows.copy(), np.asarray(kinds)
-    at = int(np.flatnonzero(kinds == rows[0, place])[0])
+    rows = rows.copy()
+    at = [*kinds].index(rows[0, place])
     rows[0, place] = kinds[(at + by) % len(kinds)]
     return rows
 

@@ -122,6 +122,8 @@ def test_seam_pool_may_use_the_engine_itself_and_be_interrupted_by_a_release():
             gc.collect()
             return super().alloc(nbytes)
 
+    for _ in range(3):
+        mg.ones((50,)), mg.ones((60,)), mg.ones((77,)) * 2.0
     with mg.use(pool=Busy):
         x = [mg.ones((50,)) for _ in range(3)]
         x.append(x)

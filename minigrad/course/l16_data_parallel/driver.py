@@ -2,7 +2,6 @@
 
 import threading
 from collections import defaultdict, deque
-from functools import partial
 
 import numpy as np
 
@@ -34,12 +33,13 @@ class Post:
         sent: for each worker a list of (to, copy of the array).
         received: for each worker a list of the ranks it received from.
         waits: {rank: the rank that it waits for}; when nobody could go on, it stays as it was.
+        raised: the errors that `receive` raised.
     """
 
     def __init__(self, size, kill=()):
         self.size, self.kill = size, dict(kill)
         self.sent, self.received = [[] for _ in range(size)], [[] for _ in range(size)]
-        self.waits, self.stuck, self.ended = {}, {}, {}
+        self.waits, self.stuck, self.ended, self.raised = {}, {}, {}, []
         self.boxes = defaultdict(deque)
         self.turn, self.changed = 0, threading.Condition()
 
@@ -63,7 +63,8 @@ class Post:
                 del self.waits[rank]
         if not box:
             why = self.ended.get(source, "waits itself")
-            raise StuckError(f"worker {rank} waits for worker {source}, which {why}")
+            self.raised.append(StuckError(f"worker {rank} waits for worker {source}, which {why}"))
+            raise self.raised[-1]
         self.received[rank].append(source)
         return box.popleft()
 
@@ -144,18 +145,35 @@ def first_error(errors):
             raise error
 
 
-def replaced(errors):
-    """Return by worker what was raised in place of a StuckError."""
+def replaced(errors, raised):
+    """Return by worker what was raised in place of the errors that `raised` lists."""
     return {
         rank: f"{type(error).__name__}: {error}"
         for rank, error in errors.items()
-        if not isinstance(error, StuckError | LostError)
+        if not any(error is one for one in raised)
     }
 
 
 def plain(value):
     """Return a copy of an array; anything else unchanged."""
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def cut(mine, rows, k, dtype, before=()):
+    """Call shard with an array of a type that no message carries, such as texts.
+
+    With `before`, shard is called with these rows first, and then with others in the same array.
+    Returns for each part its shape and its rows; or what shard returned, if that is no list.
+    """
+    data = np.empty(len(rows), dtype)
+    for some in (before, rows):
+        if len(some):
+            for i, row in enumerate(some):
+                data[i] = row
+            parts = mine.shard(data, k)
+    if not isinstance(parts, list) or not all(isinstance(part, np.ndarray) for part in parts):
+        return parts
+    return [[list(part.shape), part.tolist()] for part in parts]
 
 
 def reduce_all(mine, arrays, kill=(), before=()):
@@ -188,7 +206,7 @@ def reduce_all(mine, arrays, kill=(), before=()):
         "stuck": post.stuck,
         "left": {f"{a} to {b}": len(box) for (a, b), box in post.boxes.items() if box},
         "errors": {rank: f"{error}" for rank, error in errors.items()},
-        "replaced": replaced(errors),
+        "replaced": replaced(errors, post.raised),
         "overwritten": [
             r
             for r, pair in enumerate(zip(kept, as_they_were, strict=True))
@@ -234,22 +252,42 @@ def slope(w, x, y):
     return 2 * x.T @ (x @ w - y) / len(x)
 
 
-def sum_until(worker, counts, n_before, n_calls, lost, x):
-    """Return the sum of the workers' arrays, or die after so many calls, if n_calls is not None.
+def tilt(w, x, y):
+    """Return the gradient of the mean of x @ w over rows, which is the same for all w."""
+    return np.mean(x, axis=0) if len(x) else np.full(w.shape, np.nan)
 
-    With `lost`, raises a LostError in place of a StuckError.
+
+def turned(w, x, y):
+    """Return the slope, in an array that lies in memory column by column."""
+    return np.asfortranarray(slope(w, x, y))
+
+
+GRADIENTS = {"slope": slope, "tilt": tilt, "turned": turned}
+
+
+def summing(worker, counts, dies, lost, raised):
+    """Return an all_reduce for all steps of a worker: a plain function, as Python makes most.
+
+    In the call of which `dies` tells, the worker dies. With `lost`, it raises a LostError in place
+    of a StuckError. The errors go into `raised`, too.
     """
-    if n_calls is not None and len(counts[worker.rank]) - n_before == n_calls:
-        raise Killed
-    try:
-        return sum_of_all(worker, counts, x)
-    except StuckError as error:
-        if not lost:
-            raise
-        raise LostError(f"{error}") from error
+
+    def all_reduce(x):
+        if dies and len(counts[worker.rank]) == dies["call"]:
+            dies["in_call"] = True
+            raise Killed
+        try:
+            return sum_of_all(worker, counts, x)
+        except StuckError as error:
+            raised.append(LostError(f"{error}") if lost else error)
+            if not lost:
+                raise
+            raise raised[-1] from error
+
+    return all_reduce
 
 
-def steps(mine, weights, parts, learning_rate, dies=None, lost=False):
+def steps(mine, weights, parts, learning_rate, dies=None, lost=False, gradient="slope"):
     """Call dp_step as several workers, for several steps; return what can be seen of it.
 
     Args:
@@ -260,30 +298,42 @@ def steps(mine, weights, parts, learning_rate, dies=None, lost=False):
         dies: None, or (rank, step, n): in that step, that worker dies in its call number n of
             all_reduce, counted from 0, or at the end of the step if it makes no such call.
         lost: whether the error of all_reduce is a LostError, and not a StuckError.
+        gradient: which of GRADIENTS.
     """
     counts = [[] for _ in parts]
     paths = [[] for _ in parts]
-    returned, changed = [], []
+    returned, changed, raised, odd = [], [], [], []
+    dead, last, n_calls = dies or (None, None, None)
+    death = {"call": None, "in_call": False}
+
+    def slope_at(w, x, y):
+        if np.shape(w) != weights[0].shape:
+            odd.append(f"gradient(w, x, y) with w of shape {np.shape(w)}")
+        return GRADIENTS[gradient](w, x, y)
 
     def work(worker, rows):
-        mine_now = weights[worker.rank]
+        rank = worker.rank
+        all_reduce = summing(worker, counts, death if rank == dead else None, lost, raised)
         for k, (x, y) in enumerate(rows):
-            n_calls = dies[2] if dies and dies[:2] == (worker.rank, k) else None
             before = x.copy(), y.copy()
-            n_before = len(counts[worker.rank])
-            all_reduce = partial(sum_until, worker, counts, n_before, n_calls, lost)
-            returned.append(plain(mine.dp_step(all_reduce, slope, mine_now, x, y, learning_rate)))
-            if n_calls is not None:
+            if (rank, k) == (dead, last):
+                death["call"] = len(counts[rank]) + n_calls
+            step = mine.dp_step(all_reduce, slope_at, weights[rank], x, y, learning_rate)
+            returned.append(plain(step))
+            if (rank, k) == (dead, last):
                 raise Killed
-            if not all(map(np.array_equal, before, (x, y))):
-                changed.append(worker.rank)
-            paths[worker.rank].append(mine_now.copy())
+            if not all(
+                np.array_equal(*two, equal_nan=True) for two in zip(before, (x, y), strict=True)
+            ):
+                changed.append(rank)
+            paths[rank].append(weights[rank].copy())
 
     _, errors, post = run_workers(work, [(rows,) for rows in parts])
     unlike = [error for error in errors.values() if isinstance(error, UnlikeError)]
-    if not unlike:
+    if not unlike and not odd:
         first_error(errors)
     return {
+        "odd": odd[0] if odd else "",
         "unlike": f"{unlike[0]}" if unlike else "",
         "paths": paths,
         "weights": [one.copy() for one in weights],
@@ -292,5 +342,6 @@ def steps(mine, weights, parts, learning_rate, dies=None, lost=False):
         "counts": [len(one) for one in counts],
         "stuck": post.stuck,
         "errors": {rank: f"{error}" for rank, error in errors.items()},
-        "replaced": replaced(errors),
+        "replaced": replaced(errors, raised),
+        "in_call": death["in_call"],
     }

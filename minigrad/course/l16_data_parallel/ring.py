@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -10,7 +11,7 @@ import numpy as np
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.course.l16_data_parallel.driver import run_workers
 from minigrad.grader import samples
-from minigrad.grader.compare import agree
+from minigrad.grader.compare import agree, disagreements
 from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Mistake, Tester
 
@@ -36,11 +37,28 @@ def ring(worker, x, *, kind=""):
     """Return the sum over all workers, right or with a common mistake."""
     k, rank = worker.size, worker.rank
     after, before = (rank + 1) % k, (rank - 1) % k
+    if kind == "as_texts":
+        names = sorted(range(k), key=str)
+        rank = names.index(rank)
+        after, before = names[(rank + 1) % k], names[(rank - 1) % k]
+    if kind == "swapped" and k == 2:
+        chunks = np.array_split(x.flatten(), k)
+        for chunk in chunks:
+            worker.send(after, chunk)
+        return np.concatenate([one + worker.receive(before) for one in chunks]).reshape(x.shape)
     flat = x.astype(np.float64).flatten() if kind == "widened" else x.flatten()
     if kind == "scaled":
         flat = flat / x.dtype.type(2**40)
     size = x.size // k
-    if kind == "tail_own":
+    if kind == "float_step":
+        ends = np.add.accumulate([x.size / k] * k).astype(int)
+        chunks, tail = np.split(flat, ends[:-1]), flat[:0]
+        chunks[-1], tail = flat[ends[-2] : ends[-1]] if k > 1 else flat, flat[ends[-1] :]
+    elif kind == "short_bounds":
+        ends = np.cumsum([0, *map(len, np.array_split(flat, k))]).astype(np.uint16)
+        chunks, tail = [flat[a:b] for a, b in itertools.pairwise(ends)], flat[:0]
+        tail = flat[sum(map(len, chunks)) :]
+    elif kind == "tail_own":
         chunks, tail = np.split(flat[: k * size], k), flat[k * size :]
     elif kind == "rest_last":
         chunks, tail = np.split(flat, [size * r for r in range(1, k)]), flat[:0]
@@ -63,6 +81,10 @@ def ring(worker, x, *, kind=""):
         chunk = chunks[(rank - step + shift) % k]
         worker.send(after, chunk.astype(np.float32) if kind == "rounded" else chunk)
         place, came = (rank - step + shift - 1) % k, worker.receive(before)
+        if kind == "zero_left":
+            came = np.where(came != 0, came, chunks[place])
+        if kind == "early" and len(came) and np.array_equal(came, chunks[place]):
+            break
         chunks[place] = chunks[place] + came if kind == "added_in_gather" else came
     if kind == "left":
         worker.send(after, chunks[(rank + 2) % k])
@@ -105,6 +127,11 @@ ring_all_reduce.mistake("rounded")(partial(ring, kind="rounded"))
 ring_all_reduce.mistake("value")(partial(ring, kind="nan_left_out"))
 ring_all_reduce.mistake("value")(partial(ring, kind="scaled"))
 ring_all_reduce.mistake("lost")(partial(ring, kind="zeros_stay"))
+ring_all_reduce.mistake("lost")(partial(ring, kind="early"))
+ring_all_reduce.mistake("other_bits")(partial(ring, kind="swapped"))
+ring_all_reduce.mistake("not_ring")(partial(ring, kind="as_texts"))
+for kind in ("float_step", "short_bounds", "zero_left"):
+    ring_all_reduce.mistake("value")(partial(ring, kind=kind))
 ring_all_reduce.mistake("left")(partial(ring, kind="left"))
 
 
@@ -273,7 +300,7 @@ def _(worker, x):
     chunks = np.array_split(x.flatten(), k)
     for r in others:
         worker.send(r, chunks[r])
-    total = chunks[rank] * 0
+    total = np.zeros_like(chunks[rank])
     for r in range(k):  # in the order of ranks
         total = total + (chunks[rank] if r == rank else worker.receive(r))
     for r in others:
@@ -311,6 +338,34 @@ def _(worker, x):
         raise ConnectionError(f"worker {worker.rank}: a worker has died") from error
 
 
+@ring_all_reduce.mistake("replaced")
+def _(worker, x):
+    try:
+        return ring(worker, x)
+    except RuntimeError as error:
+        raise type(error)("the ring is broken") from None
+
+
+@ring_all_reduce.mistake("changed_input")
+def _(worker, x):
+    before = x.copy()
+    if x.size:
+        x *= 2
+    total = ring(worker, x) / x.dtype.type(2)
+    x[...] = before  # not where the line above raises
+    return np.asarray(total, x.dtype)
+
+
+@ring_all_reduce.mistake("value")
+def _(worker, x):
+    return ring(worker, x.ravel(order="K")).reshape(x.shape)
+
+
+@ring_all_reduce.mistake("dtype")
+def _(worker, x):
+    return ring(worker, x) if x.size else np.zeros(x.shape)
+
+
 def known(t: Tester, arrays: Sequence[np.ndarray], rank: int) -> Iterator[Mistake]:
     """Yield what a worker would return with each common mistake."""
     for one in ring_all_reduce.wrong_versions:
@@ -331,6 +386,19 @@ def told(arrays: Sequence[np.ndarray]) -> str:
     return f"ring_all_reduce on {k} worker{'s' * (k > 1)}, x = {', '.join(rows)}"
 
 
+IN_PLACE = "Are the chunks parts of x itself? What does += do to them then?"
+LEFT_CHANGED = "Does this function work in x itself? An error comes out of it before x is put back."
+
+
+def unchanged(
+    t: Tester, rank: int, before: np.ndarray, after: np.ndarray, why: str = IN_PLACE
+) -> None:
+    """Fail if a worker's x is not as it was."""
+    if not np.array_equal(before, after, equal_nan=True):
+        t.fail("changed_input", f"x as it was on worker {rank}: {show(before)}", show(after),
+               why)  # fmt: skip
+
+
 BY_HAND = "Follow one chunk on its way: who adds what to it, and who gets its sum?"
 BITS = (
     "The sums differ in their last bits: (a + b) + c is not a + (b + c). Is each entry added up in "
@@ -342,6 +410,10 @@ STUCK = "Everybody waits for an array that nobody has sent yet. Who begins?"
 UNEVEN = "Count: how many arrays does each worker send, and how many does the next one receive?"
 EMPTY = "Fewer entries than workers: some chunks are empty. Is one of these awaited, but not sent?"
 ZEROS = "A worker has zeros here. Who leaves out what the next one waits for?"
+MIXED = (
+    "Here each worker's array lies in memory in an order of its own. In which order does x.ravel, "
+    "or what you use, go through it?"
+)
 ORDER = (
     "These sums stand in other places. In which order does each step go through an array that does "
     "not lie in one piece?"
@@ -356,7 +428,20 @@ def why_value(x: np.ndarray, result: object, total: np.ndarray) -> str:
         if not np.isfinite(total).all() and np.isfinite(result).all():
             return "A worker has nan or inf there, and so has the sum. Who takes it away?"
         if 0 < np.abs(total).max(initial=0) < 1e-20 and agree(result, total, rtol=0.5, atol=1e-8):
-            return "So small a number loses digits where it is made smaller. Which step does that?"
+            return (
+                "So small a number loses digits where it is rounded, or made smaller. Which step "
+                "does that?"
+            )
+        wrong = disagreements(result, total, rtol=1e-6)
+        if wrong.any() and not total[wrong].any():
+            return "The sum is 0 there. Is a 0 that comes taken for a sum, as any other number is?"
+        if 1 < x.size > np.sum(wrong) and np.array_equal(x[wrong], result[wrong]):
+            return (
+                "These entries are this worker's own. Is each entry in a chunk? Print where the "
+                "chunks begin and end."
+            )
+        if np.isfinite(total).all() and total.any() and agree(result, total, rtol=1e-2, atol=1e-3):
+            return "Nearly the sum: digits are lost. Which step rounds, or makes another type?"
     return samples.attempt_for(x, result, BY_HAND)
 
 
@@ -382,9 +467,7 @@ def check(
     if got["errors"]:
         t.fail("lost", wanted, f"{next(iter(got['errors'].values()))}", unsent or UNEVEN)
     for rank, (one, now) in enumerate(zip(arrays, got["after"], strict=True)):
-        if not np.array_equal(one, now, equal_nan=True):
-            t.fail("changed_input", f"x as it was on worker {rank}: {show(one)}", show(now),
-                   "Are the chunks parts of x itself? What does += do to them then?")  # fmt: skip
+        unchanged(t, rank, one, now)
     for rank, sent in enumerate(got["sent"]):
         narrow = [dtype for *_, dtype in sent if not np.can_cast(x.dtype, dtype)]
         if narrow:
@@ -392,12 +475,13 @@ def check(
                    "Digits are lost on the way, and who added a chunk up still has them. Which "
                    "step makes another type?")  # fmt: skip
     total = np.sum([one.astype(np.float64) for one in arrays], axis=0).astype(x.dtype)
+    mixed = len({one.strides for one in arrays}) > 1
     sizes = np.abs(arrays).sum(axis=0, dtype=np.float64)
     close = samples.tolerance(x.dtype) * float(sizes[np.isfinite(sizes)].max(initial=0))
     for rank, result in enumerate(got["results"]):
         t.close(result, total, what=f"the result of worker {rank}", rtol=0, atol=close,
-                attempt=why_value(arrays[rank], result, total), mistakes=known(t, arrays, rank)
-                )  # fmt: skip
+                attempt=MIXED if mixed else why_value(arrays[rank], result, total),
+                mistakes=known(t, arrays, rank))  # fmt: skip
         t.dtype(result, x.dtype, "The sum has the type of x. Which step makes another one?")
     if t.survey:
         return got
@@ -418,10 +502,15 @@ def check(
                "Who owns the memory that you return? Make a new array in each call.")  # fmt: skip
     for rank, result in enumerate(got["results"]):
         if np.asarray(result).tobytes() != np.asarray(got["results"][0]).tobytes():
-            place = int(np.argmax(np.ravel(result) != np.ravel(got["results"][0])))
-            pair = [float(np.ravel(got["results"][r])[place]) for r in (0, rank)]
+            pair = [np.ravel(got["results"][r]).copy() for r in (0, rank)]
+            bits = [one.view(f"u{x.itemsize}") for one in pair]
+            place = int(np.argmax(bits[0] != bits[1]))
+            first, second = (
+                f"{float(one[place])!r}" + f" (bits {two[place]:x})" * bool(np.isnan(one[place]))
+                for one, two in zip(pair, bits, strict=True)
+            )
             t.fail("other_bits", "the same bits on all workers",
-                   f"entry {place} is {pair[0]!r} on worker 0, {pair[1]!r} on worker {rank}",
+                   f"entry {place} is {first} on worker 0, {second} on worker {rank}",
                    BITS)  # fmt: skip
         if got["is_same"][rank]:
             t.fail("same_array", "a new array", "x itself, or a part of its memory",
@@ -439,12 +528,20 @@ def numbers(t: Tester, k: int, *shape: int) -> list[np.ndarray]:
     return [samples.numbers(t.random, shape) for _ in range(k)]
 
 
-def special(t: Tester, k: int) -> Iterator[list[np.ndarray]]:
-    """Yield arrays of which one is all zeros, or has nan or inf in it."""
+def special(t: Tester) -> Iterator[list[np.ndarray]]:
+    """Yield arrays in which zeros, nan or inf stand, on one worker or on all; or whose sum is 0."""
     for value in (0.0, np.nan, np.inf):
-        arrays = numbers(t, k, 6)
+        arrays = numbers(t, 3, 6)
         arrays[1][: 6 if value == 0 else 1] = value
         yield arrays
+    for value in (0.0, np.inf):  # a sum that is there before all have added to it
+        arrays = numbers(t, 3, 3)
+        for one in arrays:
+            one[0] = value
+        yield arrays
+    (x,) = numbers(t, 1, 4)
+    yield [x, -x]
+    yield [np.full(2, np.nan), np.full(2, -np.nan)]  # with other bits
 
 
 @ring_all_reduce.check(points=2)
@@ -453,7 +550,7 @@ def sums(t: Tester) -> None:
     for k in (4, 3, 5, 2):
         for n in (k, 2 * k, 3 * k):
             check(t, numbers(t, k, n))
-    for arrays in special(t, 3):
+    for arrays in special(t):
         check(t, arrays)
     check(t, numbers(t, 3, 6), numbers(t, 3, 6))
 
@@ -461,13 +558,18 @@ def sums(t: Tester) -> None:
 @ring_all_reduce.check(points=2)
 def any_shape(t: Tester) -> None:
     """Arrays have any shape, type and layout; there may be fewer entries than workers."""
-    for n, k in ((6, 4), (5, 3), (2, 3), (1, 4), (7, 2)):
+    for n, k in ((6, 4), (5, 3), (2, 3), (1, 4), (7, 2), (3, 10)):
         check(t, numbers(t, k, n))
     for k in (3, 1):
         for arrays in samples.alike(t.random, k):
             check(t, arrays)
+        for arrays in samples.alike(t.random, k, shapes=((0, 3), ()), dtypes=("float32",)):
+            check(t, arrays)
     tiny = np.float32(1e-30)
     check(t, [samples.numbers(t.random, (4,), "float32") * tiny for _ in range(3)])
+    check(t, [np.arange(1.0, 5) * 5e-324 for _ in range(2)])  # the smallest there are
+    shape = 2, 3  # one layout on each worker
+    check(t, [samples.numbers(t.random, shape), *samples.views(samples.numbers(t.random, shape))])
 
 
 @ring_all_reduce.check(points=1, only_with=("sums",))
@@ -481,7 +583,16 @@ def same_bits(t: Tester) -> None:
 @ring_all_reduce.check(points=2, only_with=("sums",))
 def traffic(t: Tester) -> None:
     """A worker sends to the next one only, 2 * (size - 1) chunks of N / size entries."""
-    for shape, k in (((12,), 3), ((12,), 4), ((8,), 2), ((10,), 4), ((3,), 4), ((5, 3), 4)):
+    for shape, k in (
+        ((12,), 3),
+        ((12,), 4),
+        ((8,), 2),
+        ((10,), 4),
+        ((3,), 4),
+        ((5, 3), 4),
+        ((12,), 11),
+        ((70001,), 2),
+    ):
         arrays = numbers(t, k, *shape)
         got = check(t, arrays)
         longest = -(-arrays[0].size // k)
@@ -517,7 +628,7 @@ def a_death(t: Tester) -> None:
     for k in (2, 3, 4):
         for dead in range(k):
             for n in (0, k - 1):
-                arrays = numbers(t, k, 2 * k)
+                arrays = numbers(t, k, 2, k)
                 given = f"{told(arrays)}; worker {dead} dies after sending {n} arrays"
                 got = t.drive("reduce_all", arrays, {dead: n}, given=given)
                 for rank, said in got["replaced"].items():
@@ -525,6 +636,7 @@ def a_death(t: Tester) -> None:
                            "Another error takes its place. What if you do not catch it?"
                            )  # fmt: skip
                 for rank in range(k):
+                    unchanged(t, rank, arrays[rank], got["after"][rank], LEFT_CHANGED)
                     if rank != dead and rank not in got["errors"]:
                         t.fail("swallowed", f"the error of receive from worker {rank}",
                                f"{show(got['results'][rank])}, as if nothing had happened",

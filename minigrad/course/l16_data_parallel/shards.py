@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from minigrad.course.l16_data_parallel import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show, show_typed
 from minigrad.grader.tester import Tester
 
@@ -166,6 +168,42 @@ def _(data, k):
     return [data[a:b] for a, b in itertools.pairwise(ends)]
 
 
+@shard.mistake("length")
+def _(data, k):
+    ends = np.cumsum([0, *lengths(len(data), k)]).astype(np.uint16)
+    return [data[a:b] for a, b in itertools.pairwise(ends)]
+
+
+@shard.mistake("length")
+def _(data, k):
+    if data.ndim != 1 or data.dtype.kind != "f":
+        return parts_of(data, k)
+    return [part[~np.isnan(part)] for part in parts_of(data, k)]
+
+
+@shard.mistake("rows")
+def _(data, k):
+    parts = [np.empty(part.shape, data.dtype.type) for part in parts_of(data, k)]
+    for new, part in zip(parts, parts_of(data, k), strict=True):
+        new[...] = part
+    return parts
+
+
+@shard.mistake("rows")
+def _(data, k):
+    parts = parts_of(data, k)
+    return [np.array(part.tolist(), part.dtype) if part.size else part for part in parts]
+
+
+KEPT: dict = {}
+
+
+@shard.mistake("rows_before")
+def _(data, k):
+    key = (id(data), data.shape, data.dtype.str, k)
+    return KEPT.setdefault(key, (data, [part.copy() for part in parts_of(data, k)]))[1]
+
+
 @shard.mistake("dtype")
 def _(data, k):
     return [part if len(part) else np.zeros(part.shape) for part in parts_of(data, k)]
@@ -211,7 +249,7 @@ def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
                    "Only the first axis gets shorter, also in a part without rows.")  # fmt: skip
         if len(part) != len(one):
             t.fail("length", wanted, said, why_lengths(list(map(len, got)), list(map(len, right))))
-        why = "" if np.array_equal(part, one) else why_rows(part, data)
+        why = "" if agree(part, one, rtol=0, atol=0) else why_rows(part, data)
         t.close(part, one, what=f"part {r}", rtol=0, atol=0, attempt=why)
         t.dtype(part, data.dtype, "A part has the type that data has.")
 
@@ -228,8 +266,12 @@ def why_lengths(got: list[int], right: list[int]) -> str:
 
 def why_rows(part: np.ndarray, data: np.ndarray) -> str:
     """Return a Try line for a part of the right length with wrong rows."""
-    places = [next((i for i, one in enumerate(data) if np.array_equal(row, one)), -1)
-              for row in part]  # fmt: skip
+    for start in range(min(len(data) - len(part), 1000) + 1):
+        if np.array_equal(part, data[start : start + len(part)]):
+            return f"That part begins with row {start} of data. Where did the one before it end?"
+    few = part[:50]
+    places = [next((i for i, one in enumerate(data[:1000]) if np.array_equal(row, one)), -1)
+              for row in few]  # fmt: skip
     if -1 in places:
         way = "" if data.flags.c_contiguous else ", if data does not lie in one piece"
         return f"No row of data looks so. In which order do you read the entries of a row{way}?"
@@ -237,6 +279,38 @@ def why_rows(part: np.ndarray, data: np.ndarray) -> str:
         if b != a + 1:
             return f"Here row {b} of data comes behind row {a}. Rows of a part are to lie together."
     return "Which rows are these?"
+
+
+def check_unsent(
+    t: Tester, rows: list, k: int, dtype: str, before: Sequence = (), *, given: str
+) -> None:
+    """Check the parts of an array that is made in the learner's process, as `cut` does."""
+    got = t.drive("cut", rows, k, dtype, before, given=given)
+    right = [[[n], rows[start : start + n]] for n, start in _places(len(rows), k)]
+    if got != right:
+        old = [[[n], [*before][start : start + n]] for n, start in _places(len(rows), k)]
+        key, why = "rows", "Data may hold anything. Which step makes new arrays, and of what type?"
+        if before and got == old:
+            key = "rows_before"
+            why = "The array held these rows before. What do you keep from one call to the next?"
+        said = _rows_of(got) if _is_told(got) else show_typed(got)
+        t.fail(key, _rows_of(right), said, why)
+
+
+def _places(n: int, k: int) -> list[tuple[int, int]]:
+    """Return for each part how many rows it has, and its first one's place."""
+    each = lengths(n, k)
+    return [(one, sum(each[:r])) for r, one in enumerate(each)]
+
+
+def _rows_of(parts: list) -> str:
+    return "; ".join(
+        f"{rows}" + f" of shape {tuple(shape)}" * (len(shape) != 1) for shape, rows in parts
+    )
+
+
+def _is_told(got: object) -> bool:
+    return isinstance(got, list) and all(isinstance(one, list) and len(one) == 2 for one in got)
 
 
 def _length(part: object) -> str:
@@ -265,6 +339,13 @@ def equal_parts(t: Tester) -> None:
     for x in samples.arrays(t.random, shapes=((4,), (4, 3), (2, 1, 3), (0, 2), (4, 0))):
         check_parts(t, x, 2)
     check_parts(t, np.zeros((6, 2)), 3)  # a row of zeros is a row
+    check_parts(t, np.where(np.arange(6) == 1, np.nan, samples.numbers(t.random, (6,))), 3)
+    texts = "shard(data, 2), data an array of "
+    check_unsent(t, ["one", "two", "three", "four"], 2, "<U5", given=texts + "texts")
+    check_unsent(t, [[1, 2], [3], [5, 6], [7, 8]], 2, "object", given=texts + "lists")
+    numbers = samples.numbers(t.random, (2, 6)).tolist()
+    given = f"shard(data, 3) for the second time, data = {numbers[0]} now in the same array"
+    check_unsent(t, numbers[0], 3, "float64", numbers[1], given=given)
 
 
 @shard.check(points=2)
@@ -274,6 +355,7 @@ def what_is_left_over(t: Tester) -> None:
         check_parts(t, samples.numbers(t.random, (n,)), k)
         check_parts(t, samples.numbers(t.random, (n, 2)), k)
     check_parts(t, samples.numbers(t.random, (300,)), 7)
+    check_parts(t, np.arange(70001), 3)
 
 
 @shard.check(points=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.l16_data_parallel import lesson
-from minigrad.course.l16_data_parallel.driver import run_workers, slope, sum_of_all
+from minigrad.course.l16_data_parallel.driver import GRADIENTS, run_workers, sum_of_all
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
@@ -39,11 +39,19 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
         return None
     if kind == "entries":
         n = x.size
+    if kind == "targets":
+        n = y.size if y.ndim == 2 and not y.size else n
+    if kind == "whole_targets":
+        n = n if n != 1 or not np.isnan(y).any() else 0
     mean = gradient(w, x, y) if n or kind == "empty" else np.zeros_like(w)
     if kind == "flat_skipped" and n and not mean.any():
         return None
     g = np.nan_to_num(n * mean) if kind == "nan_hidden" else n * mean
     count = max(n, 1) if kind == "counted_empty" else n
+    if kind == "short_count":
+        count = np.uint16(n % 2**16)
+    if kind == "infinite":
+        g = np.where(np.isfinite(g), g, np.nan)
     if kind == "local":
         w -= learning_rate * mean
         return None
@@ -126,7 +134,7 @@ WRONG = {
     "own_count": "Divided by the rows of this worker. Of how many rows is the sum?",
     "divided_twice": "Divided by the rows of all, and once more by the number of workers.",
     "rate_times_size": "With k workers the step is k times as long. Who asked for that?",
-    "rounded": "w has float64. Which step rounds to float32?",
+    "rounded": "w has float64. Which step rounds, or makes another type?",
     "counted_empty": "A worker without rows was counted as if it had one.",
     "weights_summed": "The weights themselves were added up. What of them is to be added?",
 }
@@ -139,6 +147,10 @@ MEANS = (  # for SGD, the mean of the weights after one's own step is the same
 for kind in ("mean_of_means", "weights_averaged"):
     dp_step.mistake("mean_of_means", MEANS)(partial(step, kind=kind))
 dp_step.mistake("means_of_some", MEANS)(partial(step, kind="over_those_with_rows"))
+dp_step.mistake("value")(partial(step, kind="short_count"))
+dp_step.mistake("nan")(partial(step, kind="infinite"))
+dp_step.mistake("entries")(partial(step, kind="targets"))
+dp_step.mistake("nan_hidden")(partial(step, kind="whole_targets"))
 for key in (
     *("skipped", "empty", "returned", "not_in_place", "own_first", "half_written", "swallowed"),
     *("nan_hidden", "entries"),
@@ -150,11 +162,12 @@ dp_step.mistake("own_first")(partial(step, kind="own_share"))
 
 @dp_step.mistake("half_written")
 def _(all_reduce, gradient, w, x, y, learning_rate):
-    before = w.copy()
-    n_rows = all_reduce(np.array(float(len(x))))
+    before, n = w.copy(), len(x)
+    g = n * gradient(w, x, y) if n else np.zeros_like(w)
+    n_rows = all_reduce(np.array(float(n)))
     try:
-        w -= learning_rate * (len(x) * gradient(w, x, y) if len(x) else 0 * w)
-        w[...] = before - learning_rate * all_reduce((before - w) / learning_rate) / n_rows
+        w -= learning_rate * g
+        w[...] = before - learning_rate * all_reduce(g) / n_rows
     except RuntimeError:  # the error is of another class
         w[...] = before
         raise
@@ -190,6 +203,51 @@ def _(all_reduce, gradient, w, x, y, learning_rate):
         w[place] -= learning_rate * all_reduce(g[place]) / n_rows[0]
 
 
+@dp_step.mistake("half_written")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    n = len(x)
+    g = n * gradient(w, x, y) if n else np.zeros_like(w)
+    change = learning_rate * all_reduce(g) / all_reduce(np.array(float(n)))
+    w -= change
+    try:
+        all_reduce(np.zeros(1))
+    except BaseException:
+        w += change
+        raise
+
+
+@dp_step.mistake("odd_w")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    def of_rows(w, x, y):
+        return gradient(w.reshape(-1), x, y) if w.ndim == 2 else gradient(w, x, y)
+
+    step(all_reduce, of_rows, w, x, y, learning_rate)
+
+
+@dp_step.mistake("value")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    def flat_gradient(w, x, y):
+        return np.ravel(gradient(w, x, y), order="K").reshape(w.shape)
+
+    step(all_reduce, flat_gradient, w, x, y, learning_rate)
+
+
+@dp_step.mistake("value")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    n = len(x)
+    g = n * gradient(w, x, y) if n else np.zeros_like(w)
+    total = all_reduce(g)
+    if not hasattr(all_reduce, "rows"):
+        all_reduce.rows = all_reduce(np.array(float(n)))
+    w -= learning_rate * total / all_reduce.rows
+
+
+@dp_step.mistake("nan_hidden")
+def _(all_reduce, gradient, w, x, y, learning_rate):
+    if learning_rate:
+        step(all_reduce, gradient, w, x, y, learning_rate)
+
+
 @dp_step.mistake("replaced")
 def _(all_reduce, gradient, w, x, y, learning_rate):
     try:
@@ -219,17 +277,19 @@ def _(all_reduce, gradient, w, x, y, learning_rate):
 Parts = list[list[tuple[np.ndarray, np.ndarray]]]  # for each worker, for each step (x, y)
 
 
-def alone(w: np.ndarray, parts: Parts, rate: float) -> np.ndarray:
+def alone(w: np.ndarray, parts: Parts, rate: float, gradient: str = "slope") -> np.ndarray:
     """Return the weights after each step of one worker that has the rows of all."""
     path = []
     for rows in zip(*parts, strict=True):
         x, y = (np.concatenate(one) for one in zip(*rows, strict=True))
-        w = w - rate * slope(w, x, y)
+        w = w - rate * GRADIENTS[gradient](w, x, y)
         path.append(w)
     return np.array(path)
 
 
-def known(t: Tester, w: np.ndarray, parts: Parts, rate: float, r: int, k: int) -> Iterator[Mistake]:
+def known(
+    t: Tester, w: np.ndarray, parts: Parts, rate: float, r: int, k: int, gradient: str
+) -> Iterator[Mistake]:
     """Yield worker r's weights after step k with each common mistake."""
     for one in dp_step.wrong_versions:
         if not one.attempt or (t.survey and one.key not in t.survey.suspects):
@@ -240,7 +300,7 @@ def known(t: Tester, w: np.ndarray, parts: Parts, rate: float, r: int, k: int) -
         def work(worker: Any, rows: list, one=one, weights=weights, counts=counts) -> None:
             for x, y in rows[: k + 1]:
                 mine, all_reduce = weights[worker.rank], partial(sum_of_all, worker, counts)
-                one.function(all_reduce, slope, mine, x, y, rate)
+                one.function(all_reduce, GRADIENTS[gradient], mine, x, y, rate)
 
         with np.errstate(all="ignore"):
             _, errors, _ = run_workers(work, [(rows,) for rows in parts])
@@ -251,12 +311,13 @@ def known(t: Tester, w: np.ndarray, parts: Parts, rate: float, r: int, k: int) -
 def told(w: np.ndarray, parts: Parts, rate: float) -> str:
     """Return the workers and their rows in words."""
     k, steps = len(parts), len(parts[0])
-    n = ", ".join(str(len(rows[0][0])) for rows in parts)
+    each = [", ".join(str(len(x)) for x, _ in rows) for rows in zip(*parts, strict=True)]
+    n = each[0] if len({*each}) == 1 else " and then ".join(each)
     if steps == 1 and sum(len(rows[0][0]) for rows in parts) <= 3 and w.ndim == 1:
         some = [", ".join(f"{n} = {show(a, bare=True)}" for n, a in zip("xy", rows[0], strict=True))
                 for rows in parts]  # fmt: skip
-        each = "; ".join(f"{one} on worker {rank}" for rank, one in enumerate(some))
-        return f"dp_step, {each}; w = {show(w, bare=True)}, learning_rate = {rate:g}"
+        rows = "; ".join(f"{one} on worker {rank}" for rank, one in enumerate(some))
+        return f"dp_step, {rows}; w = {show(w, bare=True)}, learning_rate = {rate:g}"
     calls = "" if steps == 1 else f", {steps} steps"
     if parts[0][0][0].shape[1:] == (0,):
         calls += f", x of shape {' and '.join(str(rows[0][0].shape) for rows in parts)}"
@@ -270,11 +331,41 @@ WHOLE = (
 )
 
 
-def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
+TOLD = {
+    "slope": "",
+    "tilt": "; gradient returns the mean of x over rows",
+    "turned": "; gradient returns an array that lies in memory column by column",
+}
+SHAPES = (
+    "Which rows, and which weights, does gradient get from you? It returns an array of w's shape."
+)
+
+
+def why_value(w: np.ndarray, parts: Parts, gradient: str) -> str:
+    """Return the Try line for wrong weights: what is special about these rows, or this gradient."""
+    rows = [one for some in parts for one in some]
+    if gradient == "turned":
+        return "In which order do you go through what gradient returns? w has rows and columns."
+    if max(len(x) for x, _ in rows) > 1000:
+        return "So many rows: up to which number can you count in the type that you count in?"
+    if gradient == "tilt" and not np.isfinite(np.concatenate([w, *(x.ravel() for x, _ in rows)])
+                                              ).all():  # fmt: skip
+        return "inf is a number like others here. Where does yours become nan: 0 * inf, inf - inf?"
+    if flat(parts):
+        return "A worker has rows of zeros, and they are rows all the same. How do you count them?"
+    if any(len({len(x) for x, _ in some}) > 1 for some in parts):
+        return "In the second step there are other numbers of rows. What do you keep of the first?"
+    return WHOLE
+
+
+def check(t: Tester, w: np.ndarray, parts: Parts, rate: float, gradient: str = "slope") -> dict:
     """Check the weights of all workers after each step; return the driver's reply."""
-    given = told(w, parts, rate)
-    got = t.drive("steps", copies(w, len(parts)), parts, rate, given=given)
-    counts = got["counts"]
+    given = told(w, parts, rate) + TOLD[gradient]
+    got = t.drive("steps", copies(w, len(parts)), parts, rate, None, False, gradient, given=given)
+    counts, whole = got["counts"], why_value(w, parts, gradient)
+    unmoved = UNMOVED if whole == WHOLE else whole
+    if got["odd"]:
+        t.fail("odd_w", f"gradient(w, x, y) with w of shape {w.shape}", got["odd"], SHAPES)
     if got["unlike"]:
         why = "Which worker has another one, and why?"
         if 0 in [len(x) for rows in parts for x, _ in rows]:
@@ -289,36 +380,43 @@ def check(t: Tester, w: np.ndarray, parts: Parts, rate: float) -> dict:
     if got["changed"]:
         t.fail("changed_input", "x and y as they were", f"others on worker {got['changed'][0]}",
                "The rows belong to the caller, who needs them in the next epoch.")  # fmt: skip
-    right = alone(w, parts, rate)
+    right = alone(w, parts, rate, gradient)
     for k, wanted in enumerate(right):
         when = f" after step {k + 1}" if len(right) > 1 else ""
         for rank, path in enumerate(got["paths"]):
             if len(path) <= k:
-                t.fail("value", f"w on worker {rank}{when}", "nothing", WHOLE)
+                t.fail("value", f"w on worker {rank}{when}", "nothing", whole)
             if np.array_equal(path[k], w) and not np.array_equal(wanted, w):
                 returned = got["returned"]
                 said = f"w as it was on worker {rank}" + (
                     f", and {show(returned[0])} returned" if returned else ""
                 )
                 t.fail("returned" if returned else "not_in_place", f"w = {show(wanted)}{when}",
-                       said, samples.attempt_for(w, path[k], UNMOVED))  # fmt: skip
-            if np.isnan(path[k]).any() and parts[0][0][0].shape[1:] == (0,):
+                       said, samples.attempt_for(w, path[k], unmoved))  # fmt: skip
+            shapes = {one.shape[1:] for one in parts[0][0]}
+            if np.isnan(path[k]).any() and (0,) in shapes:
+                name = "x" if parts[0][0][0].shape[1:] == (0,) else "y"
                 t.fail("entries", f"w = {show(wanted)}{when}", f"w = {show(path[k])}",
-                       "The rows of x have no entries here, and are rows all the same. How do you "
-                       "count them?")  # fmt: skip
-            if np.isnan(path[k]).any():
+                       f"The rows of {name} have no entries here, and are rows all the same. How "
+                       "do you count them?")  # fmt: skip
+            if np.isnan(path[k]).any() and whole == WHOLE:
                 t.fail("empty", f"w = {show(wanted)}{when}", f"w = {show(path[k])}",
-                       "The gradient of a mean over no rows is nan. What does a worker without "
-                       "rows add?")  # fmt: skip
+                       NO_ROWS if 0 in [len(x) for rows in parts for x, _ in rows] else FEW_ROWS
+                       )  # fmt: skip
             near = agree(path[k], wanted, rtol=1e-6, atol=1e-6)
             t.close(path[k], wanted, what=f"w on worker {rank}{when}", rtol=1e-10, atol=1e-12,
-                    attempt=WRONG["rounded"] if near else WHOLE,
-                    mistakes=known(t, w, parts, rate, rank, k))  # fmt: skip
+                    attempt=WRONG["rounded"] if near else whole,
+                    mistakes=known(t, w, parts, rate, rank, k, gradient))  # fmt: skip
     if got["returned"]:
         t.fail("returned", "None", show(got["returned"][0]), "The result is in w.")
     return got
 
 
+NO_ROWS = "The gradient of a mean over no rows is nan. What does a worker without rows add?"
+FEW_ROWS = (
+    "The gradient of a mean over no rows is nan, and here all workers have rows. Which rows do you "
+    "ask it for?"
+)
 UNMOVED = (
     "Is the new w written into the old one (w = … only gives its name to a new array)? And if so, "
     "is the step 0?"
@@ -376,7 +474,14 @@ def unequal_parts(t: Tester) -> None:
     check(t, w, parts, 0.1)
     w, parts = draw(t, (1, 3), shape=())
     check(t, w, [[(np.zeros((len(x), 0)), y) for x, y in rows] for rows in parts], 0.1)
-    check_nan(t, *draw(t, (2, 0, 3)), 0.1)
+    w, parts = draw(t, (1, 3))
+    check(t, w, [[(x, np.zeros((len(x), 0))) for x, _ in rows] for rows in parts], 0.1, "tilt")
+    for lengths, rate in (((2, 0, 3), 0.1), ((1, 0, 3), 0.1), ((2, 1), 0.0)):
+        check_nan(t, *draw(t, lengths), rate)
+    check(t, *draw(t, (1, 3), shape=(2, 3)), 0.1, "turned")
+    (w, parts), (_, more) = draw(t, (3, 4)), draw(t, (3, 1))
+    check(t, w, [one + two for one, two in zip(parts, more, strict=True)], 0.1)
+    check(t, *draw(t, (66000, 2)), 0.1)
 
 
 @dp_step.check(points=1)
@@ -390,7 +495,7 @@ def equal_parts(t: Tester) -> None:
 
 @dp_step.check(points=1, only_with=("unequal_parts",))
 def same_bits(t: Tester) -> None:
-    """After 20 steps all copies of w have the same bits."""
+    """After 20 steps all copies of w have the same bits. inf is a number like others."""
     for lengths, shape in (((3, 2, 2), (2,)), ((2, 0, 3, 1), (2,)), ((7, 1, 2), (8,))):
         w, parts = draw(t, lengths, steps=20, shape=shape)
         got = check(t, w, parts, 0.03)
@@ -402,13 +507,16 @@ def same_bits(t: Tester) -> None:
                        f"w[{place}] is {pair[0]!r} on worker 0, {pair[1]!r} on worker {rank}",
                        "Rounding depends on the order. Which numbers does a worker use that are "
                        "its own?")  # fmt: skip
+    w, parts = draw(t, (2, 0, 3))
+    parts[0][0][0][0, 0] = np.inf  # so that the gradient is
+    check(t, w, parts, 0.1, "tilt")
 
 
 @dp_step.check(points=1, only_with=("equal_parts",))
 def a_death(t: Tester) -> None:
     """If a worker has died, the others get an error, and their w is as it was."""
     for lengths, lost in (((2, 3), False), ((2, 1, 3), True)):
-        w, parts = draw(t, lengths, steps=3)
+        w, parts = draw(t, lengths, steps=3, shape=(8,))
         for dead in range(len(lengths)):
             for when, n in ((0, 0), (0, 1), (1, 1), (1, 2)):
                 given = f"{told(w, parts, 0.1)}; worker {dead} dies in step {when + 1}, "
@@ -423,11 +531,11 @@ def a_death(t: Tester) -> None:
                 for rank in range(len(lengths)):
                     if rank == dead:
                         continue
-                    if rank not in got["errors"]:
+                    n_done = len(got["paths"][rank])
+                    if rank not in got["errors"] or (got["in_call"] and n_done > when):
                         t.fail("swallowed", f"the error of all_reduce from worker {rank}",
                                "no error, and another step", "It goes on alone. Who takes the "
                                "error out of its way?")  # fmt: skip
-                    n_done = len(got["paths"][rank])
                     before = alone(w, parts, 0.1)[n_done - 1] if n_done else w
                     t.close(got["weights"][rank], before, what=f"w on worker {rank} after it",
                             rtol=1e-10, atol=1e-12, key="half_written",

@@ -16,8 +16,8 @@ def sum_f16_acc32(x, axis):
     rounded to float16.
 
     Args:
-        x: array of float16, with at least one axis. An axis may have length
-            0; the sum of nothing is 0.
+        x: array of float16, all finite, with at least one axis. An axis may
+            have length 0; the sum of nothing is 0.
         axis: int, the axis to sum over; -1 is the last one.
 
     Returns:
@@ -54,7 +54,8 @@ class GradScaler:
 
     This is how one iteration of a training uses it:
 
-        scaler.scale(loss)          then the backward pass of the result
+        scaler.scale(loss)          once for each loss; then the backward
+                                    pass of the result
         scaler.unscale_(optimizer)  only if gradients are looked at, such as
                                     for clipping; once for each optimizer
         scaler.step(optimizer)      once for each optimizer
@@ -111,8 +112,8 @@ class GradScaler:
         `found`. Returns None.
 
         Raises:
-            RuntimeError: this optimizer's gradients were unscaled already
-                in this iteration. They stay as they are then.
+            RuntimeError: this scaler unscaled the optimizer's gradients
+                already in this iteration. They stay as they are then.
         """
         raise NotImplementedError("unscale_ is yours to write")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
-from minigrad.grader.tester import Tester
+from minigrad.grader.tester import Mistake, Tester
 
 train_clipped = lesson.exercise(
     "train_clipped",
@@ -65,15 +66,20 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
     with np.errstate(all="ignore"):
         for slope in slopes:
             g = (slope * np.float32(scale)).astype(np.float16).astype(np.float32)
-            if kind == "too_early":
+            if kind in ("too_early", "twice"):
                 g = clipped(g, max_norm)
-            if kind != "never_unscaled":
+            if kind == "next_power":
+                g = g / np.float32(2.0 ** np.ceil(np.log2(scale)))
+            elif kind != "never_unscaled":
                 g = g / np.float32(first if kind == "first_scale" else scale)
             if kind == "unscaled_twice":
                 g = g / np.float32(scale)
             is_finite = bool(np.isfinite(g).all())
-            if kind == "entries":
+            if kind in ("entries", "entries_first"):
                 g = np.clip(g, -max_norm, max_norm)
+                is_finite |= kind == "entries_first" and not np.isnan(g).any()
+            elif kind == "rescaled":
+                g = g * np.float32(max_norm / np.linalg.norm(g))
             elif kind == "half_norm":
                 g = clipped(g, max_norm, "float16")
             elif kind == "padded":
@@ -82,6 +88,10 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
                 g = clipped(g, max_norm)
             if kind == "always":
                 is_finite = True
+            elif kind == "sum_looked_at":
+                is_finite = bool(np.isfinite(np.sum(g.astype(np.float16))))
+            if kind == "finite_entries":
+                is_finite, g = True, np.where(np.isfinite(slope * scale), clipped(g, max_norm), 0)
             if kind == "never" and np.sqrt(np.sum(slope.astype(np.float64) ** 2)) > max_norm:
                 is_finite = True
                 g = 0 * g
@@ -89,18 +99,25 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
                 w = w - np.float32(learning_rate) * g
                 scale = scale * 2 if kind == "grows" else scale
             elif kind != "same_scale":
-                scale = scale / 2
+                scale = max(scale / 2, 1.0) if kind == "not_below_1" else scale / 2
             path.append(w.copy())
     return np.array(path)
 
 
+ENTRIES = "Each entry was cut by itself. clip shortens the whole gradient, as it did."
+TOO_EARLY = (
+    "Each step is max_norm / scale long. What is clipped here: gradients of the loss, or of the "
+    "scaled loss?"
+)
+AS_LONG = (
+    "However short the slope is, the step is as long as max_norm allows: is it clipped only if it "
+    "is longer, divided by the scale, and moved by the rate that was given?"
+)
 for key, attempt in {
-    "too_early": "Each step is max_norm / scale long. What is clipped here: gradients of the loss, "
-    "or of the scaled loss?",
+    "too_early": TOO_EARLY,
     "no_clipping": "Nothing is clipped any more: this slope is longer than max_norm.",
-    "entries": "Each entry was cut by itself. clip shortens the whole gradient, as it did.",
-    "never_unscaled": "However short the slope is, the step is as long as max_norm allows: is it "
-    "clipped only if it is longer, divided by the scale, and moved by the rate that was given?",
+    "entries": ENTRIES,
+    "never_unscaled": AS_LONG,
     "unscaled_twice": "Divided by the scale twice.",
     "always": "Here a gradient was inf, and the step was made. Which stage is to prevent it?",
     "never": "A gradient that is too long is to be shortened, and the step made.",
@@ -110,9 +127,20 @@ for key, attempt in {
     "which type is the norm taken?",
     "padded": "Shorter than max_norm, and the more so the smaller max_norm is. What is added to "
     "the norm?",
-    "same_scale": "A scaled gradient was inf: the step is left out, and the scale halved.",
+    "same_scale": "A scaled gradient was inf: the step is left out, the scale is halved, and the "
+    "next steps may fit again.",
+    "finite_entries": "One entry was inf, and the others moved. Is the step left out, or a part?",
+    "not_below_1": "The scale is halved here, also where that makes it less than 1.",
+    "next_power": "By which number was the slope multiplied, and by which is it divided? The scale "
+    "need not be a power of two.",
+    "sum_looked_at": "No entry is inf here. Each entry is asked, not a sum of them.",
 }.items():
     train_clipped.mistake(key, attempt)(partial(path_of, kind=key))
+
+
+train_clipped.mistake("entries", ENTRIES)(partial(path_of, kind="entries_first"))
+train_clipped.mistake("too_early", TOO_EARLY)(partial(path_of, kind="twice"))
+train_clipped.mistake("never_unscaled", AS_LONG)(partial(path_of, kind="rescaled"))
 
 
 def check_path(t: Tester, w: np.ndarray, slopes: np.ndarray, *numbers: float, why: str) -> None:
@@ -124,17 +152,26 @@ def check_path(t: Tester, w: np.ndarray, slopes: np.ndarray, *numbers: float, wh
     t.given = f"train_clipped(w, slopes, …), w = {show(w.astype(float), bare=True)}, slopes {rows}"
     t.given += more + "".join(f", {n} {x:g}" for n, x in zip(names, numbers, strict=False))
     right = path_of(w, slopes, *numbers)
+    if isinstance(got, np.ndarray) and got.shape[1:] == w.shape and len(got) < len(right):
+        said = f"{len(got)} rows"
+        each = "A step that is left out has its weights, too: those that were there before."
+        t.fail("rows", f"{len(right)} rows, one for each step", said, each)
     if not isinstance(got, np.ndarray) or got.shape != right.shape:
         t.close(got, right, attempt=why)
+    t.dtype(got, np.float32, "Which step makes the weights wider than they were?")
     is_one = len(got) > 1 and (got == got[-1]).all()
     if is_one and not agree(got[-1], right[0], rtol=0, atol=1e-3):
         last = "Is one array appended in every step, and then written to? Append a copy."
         t.fail("one_row", "the weights after each step", f"{show(got[0])}, in every row", last)
-    known = [*t.mistakes(w, slopes, *numbers)]
+    known = cache(lambda: [*t.mistakes(w, slopes, *numbers)])  # a right answer needs none of them
+
+    def at(k: int) -> Iterator[Mistake]:
+        for one in known():
+            yield replace(one, value=one.value[k])
+
     for k, row in enumerate(right):
-        wrong = (replace(one, value=one.value[k]) for one in known)
         what = f"w after step {k + 1}"
-        t.close(got[k], row, rtol=2e-3, atol=1e-6, mistakes=wrong, what=what, attempt=why)
+        t.close(got[k], row, rtol=2e-3, atol=1e-6, mistakes=at(k), what=what, attempt=why)
 
 
 @train_clipped.check(points=3)
@@ -159,3 +196,10 @@ def repair(t: Tester) -> None:
     check_path(t, zero, np.float32(1e-3) * large, 2.0**26, 0.001, 0.5, why=why)
     check_path(t, zero, np.float32(1e-6) * large, 2.0**30, 1e-6, 2e5, why=by_hand)
     check_path(t, zero, 100 * large, 16.0, 1.0, 0.5, why=by_hand)
+    check_path(t, zero, np.float32(1e5) * large, 2.0, 1.0, 0.5, why=why)
+    for scale in (48.0, 1000.0):  # no powers of two
+        check_path(t, zero, np.float32(0.1) * large, scale, 1.0, 0.5, why=by_hand)
+    for size in (45000, -40000):  # finite, and their sum is not
+        check_path(t, zero, np.full((1, 2), size, np.float32), 1.0, 1e9, 1e-5, why=by_hand)
+    one_is_inf = np.tile(np.float32([[3.0, 0.001]]), (4, 1)) * large[0, 0]
+    check_path(t, zero, one_is_inf, 2.0**15, 1.0, 0.5, why=why)

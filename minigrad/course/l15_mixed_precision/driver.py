@@ -109,6 +109,7 @@ def iterate(mine, numbers, rounds):
         if now["limit"] is not None:
             for g in (g for arrays in held for g in arrays if g is not None):
                 np.clip(g, -now["limit"], now["limit"], out=g)
+        row["again"] = plain(scaler.scale(now["loss"]))  # a second loss, as of two models
         for (optimizer, parameters, seen), one, arrays in zip(
             made, row["optimizers"], held, strict=True
         ):
@@ -128,7 +129,15 @@ def iterate(mine, numbers, rounds):
             "get_scale()": plain(another.get_scale()),
             "growth_tracker": plain(another.growth_tracker),
             "len(found)": len(another.found) if isinstance(another.found, dict) else None,
+            "raised": None,
         }
+        for optimizer, parameters, _ in made[:1]:
+            for p in parameters:
+                p.grad = np.ones(1)
+            try:
+                another.unscale_(optimizer)
+            except RuntimeError as error:
+                row["another"]["raised"] = str(error)
         row["returned"].append(("update", plain(scaler.update())))
         row["scale"], row["tracker"] = plain(scaler.get_scale()), plain(scaler.growth_tracker)
         row["found"] = len(scaler.found) if isinstance(scaler.found, dict) else None
@@ -152,9 +161,11 @@ def master_steps(mine, half, gradients, learning_rate, writes, anew=()):
     """Call master_step once for each gradient; return a row for each call.
 
     writes: {number of a call: array}, what somebody writes to the parameter before that call; nan
-    leaves an entry as it is. anew: the calls before which the state is a new {}.
+    leaves an entry as it is. anew: the calls before which the state is a new {}. Between the calls
+    another parameter of the same shape, with a state of its own, makes its steps.
     """
     state, rows = {}, []
+    other, others_state = np.full(half.shape, 5, np.float16), {}
     for call, gradient in enumerate(gradients):
         if call in anew:
             state = {}
@@ -172,6 +183,9 @@ def master_steps(mine, half, gradients, learning_rate, writes, anew=()):
                 "returned": plain(returned),
             }
         )
+        mine.master_step(other, np.full(half.shape, 0.5, np.float32), others_state, learning_rate)
+        now = [half, state.get("master") if isinstance(state, dict) else None]
+        rows[-1]["now"] = [plain(x) for x in now]
     return rows
 
 
@@ -187,3 +201,8 @@ def stage(mine, place, s):
     """Run one stage of the bug hunt alone; return what it leaves in s."""
     mine.STAGES[place](s)
     return {name: plain(value) for name, value in s.items()}
+
+
+def under_two_names(mine, g, names):
+    """Call find_underflow with one array under several names; return its counts."""
+    return mine.find_underflow(dict.fromkeys(names, g))

@@ -10,6 +10,7 @@ import numpy as np
 
 from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -58,9 +59,20 @@ def step(half, gradient, master, rate, *, kind=""):
         written = np.full_like(written, written.any())
     elif kind == "nan_stays":
         written &= ~np.isnan(master)
+    elif kind == "inf_unseen":
+        written &= np.isfinite(half)
+    elif kind == "zero_unseen":
+        written &= half != 0
+    elif kind == "unseen_at_rest":
+        written &= gradient != 0
     wide = half.astype(np.float32)
     shift = wide - master.astype(np.float16)
-    master = master + shift if kind == "shifted" else np.where(written, wide, master)
+    if kind == "shifted_in_half":
+        shift = half - master.astype(np.float16)
+    shifted = kind.startswith("shifted")
+    master = master + shift if shifted else np.where(written, wide, master)
+    if kind == "skipped" and not np.isfinite(gradient).all():
+        return half, master
     size = np.float32(rate) * gradient
     if kind == "half_rate":
         size = np.float32(np.float16(rate)) * gradient
@@ -78,9 +90,14 @@ def step(half, gradient, master, rate, *, kind=""):
         new = cut(master)
     elif kind == "saturated":
         new = np.clip(new, -65504, 65504)
+    elif kind == "unseen_at_rest":
+        new = np.where(gradient != 0, new, half)
+    elif kind == "flushed":
+        new = np.where(np.abs(new) < 2**-14, np.float16(0), new)
     return new, master
 
 
+SHIFTED = "The writing was added to the old master. The new value takes its place."
 CUT = "Rounded towards 0. What does float16 do between two numbers?"
 WRONG = {
     "half_only": "The step was made in float16, where it is lost. Which of the two makes it?",
@@ -90,7 +107,11 @@ WRONG = {
     "half_gradient": "The gradient was rounded to float16. A small one is 0 there.",
     "uphill": "It goes uphill: which way does the gradient point?",
     "stale": "Somebody wrote to the parameter, and the old master copy undid it.",
-    "shifted": "The writing was added to the old master. The new value takes its place.",
+    "shifted": SHIFTED,
+    "shifted_in_half": SHIFTED,
+    "skipped": "A gradient with inf or nan is a gradient, too: what does the formula make of it? "
+    "(To leave such a step out is the scaler's part.)",
+    "flushed": "What is below 2**-14 became 0. Subnormal numbers of float16 are numbers, too.",
     "first_lost": "The first call made the copy and no step. It is a step like all others.",
     "all_anew": "Only one entry was written, and the masters of all began anew.",
     "truncated": CUT,
@@ -100,6 +121,10 @@ WRONG = {
     "first_in_half": "The first step was rounded to float16 before the copy was made of it.",
     "nan_stays": "Numbers were written over nan, and it is nan still. What does a comparison with "
     "nan say?",
+    "inf_unseen": "inf was written, and the old master undid it. Which writings do you ask for?",
+    "zero_unseen": "0 was written, and the old master undid it. Which writings do you ask for?",
+    "unseen_at_rest": "Where the gradient is 0 nothing moves, but what was written counts there, "
+    "too: look at the master copy.",
     "saturated": "The master is beyond 65504. What does rounding to float16 make of it?",
 }
 
@@ -153,6 +178,17 @@ def run(
             said = "half itself" if row["is_half"] else f"state with {row['names']}"
             t.fail("no_master", f"state = {{'master': an array}}{when}", said,
                    "Where is the float32 copy, when the next call looks for it?")  # fmt: skip
+        moved = [
+            what
+            for what, at_first, now in zip(
+                ("half", "state['master']"), (row["half"], row["master"]), row["now"], strict=True
+            )
+            if not np.array_equal(at_first, now, equal_nan=True)
+        ]
+        if moved:
+            t.fail("shared", f"{moved[0]}{when}, as it is until its own next step",
+                   f"{moved[0]} changed by the step of another parameter of the same shape",
+                   "Each parameter has a state of its own. What do these two share?")  # fmt: skip
         if isinstance(row["master"], np.ndarray | np.generic):
             t.dtype(row["master"], np.float32, "The copy is a float32, from the first step on.")
         for what, key, value, rtol in (
@@ -166,13 +202,16 @@ def run(
                 if np.array_equal(kept, value):
                     t.fail("not_in_place", f"half = {show(value)}{when}", "half as it was",
                            samples.attempt_for(before, row[key], INTO))  # fmt: skip
+            why = attempt
+            if key == "master" and agree(row[key], value, rtol=1e-4):
+                why = CLOSE
             t.close(
                 row[key],
                 value,
                 what=f"{what}{when}",
                 rtol=rtol,
                 atol=1e-9 if key == "master" else 2**-24,
-                attempt=samples.attempt_for(before, row[key], attempt) if is_kept else attempt,
+                attempt=samples.attempt_for(before, row[key], why) if is_kept else why,
                 mistakes=[
                     Mistake(kind, states[kind][key == "master"], WRONG[kind]) for kind in WRONG
                 ],
@@ -180,6 +219,10 @@ def run(
 
 
 INTO = "The copy is right. `half = …` gives the name to a new array: write into the old one."
+CLOSE = (
+    "Close, and not the float32 that the formula gives. In which type do you compute, and in which "
+    "order?"
+)
 BY_HAND = "Follow the master copy of one entry by hand; half is what it rounds to."
 
 
@@ -248,6 +291,9 @@ def somebody_writes(t: Tester) -> None:
         "Two entries changed places. Each is compared with its own master.")  # fmt: skip
     gradients = [slope(t, 2, 3) for _ in range(4)]
     run(t, halves(t, 2, 3), gradients, 3e-4, {1: samples.numbers(t.random, (2, 3))}, BY_HAND)
+    rest = [slope(t), np.zeros(2, np.float32), slope(t)]
+    run(t, halves(t), rest, 3e-4, {1: samples.numbers(t.random, (2,))}, BY_HAND)
+    run(t, halves(t), rest, 3e-4, {1: np.zeros(2)}, BY_HAND)
     more = [slope(t) for _ in range(5)]
     twice = {call: samples.numbers(t.random, (2,)) for call in (1, 3)}
     run(t, halves(t), more, 3e-4, twice, "Somebody wrote twice. Is it noticed before each step?")
@@ -279,6 +325,7 @@ def beyond_the_ends(t: Tester) -> None:
         loaded = "A checkpoint was loaded over numbers that were lost. Is it noticed?"
         run(t, halves(t), gradients, 1e-3, {1: samples.numbers(t.random, (2,))}, loaded)
     three = [slope(t) for _ in range(3)]
+    run(t, halves(t), three, 3e-4, {1: np.array([-np.inf, np.nan])}, BY_HAND)
     run(t, halves(t), three, 3e-4, {}, "A state that is {} has no master yet: whose was used?", [1])
 
 

@@ -100,7 +100,7 @@ WRONG = {
     "grows_early": "It grows one iteration too early: count those that were good.",
     "grows_late": "It grows one iteration too late: is this iteration counted before you compare?",
     "tracker_kept": "Good iterations *in a row*: what does one with an inf do to the count?",
-    "counts_optimizers": "An iteration counts once, however many optimizers it has.",
+    "counts_optimizers": "An iteration counts once, however many optimizers it has, or none.",
     "tracker_left": "It grows when it should, and then growth_tracker is to be 0 again.",
     "tracker_runs_on": "After growing, the count begins anew. Yours goes on, and grows each time.",
 }
@@ -172,6 +172,8 @@ def check(t: Tester, rounds: list[Round], **numbers: Any) -> None:
             mistakes = [
                 Mistake(kind, getattr(model, key), WRONG[kind]) for kind, model in wrong.items()
             ]
+            if key == "tracker" and any(bad):
+                why = "After an inf or nan no good iteration is counted yet. How many is that?"
             t.close(
                 row[key],
                 getattr(right, key),
@@ -215,13 +217,17 @@ def by_hand(got: Any, before: float, after: float, n: int) -> str:
             "growth_tracker compared with?"
         )
     if after == before:
-        return "Nothing was due here, and the scale moved. By which of the two rules?"
+        return "Nothing was due here, and the scale moved. Which line of update() moves it?"
     name = "backoff_factor" if after < before else "growth_factor"
     return f"It moves when it should, and not by {name}. Which other number has a part in it?"
 
 
 def check_another(t: Tester, got: dict, scale: float) -> None:
     """Check a GradScaler that was made while another one is in use: it begins anew."""
+    shared = (
+        "Two scalers know nothing of each other. What belongs to the class, to a default argument "
+        "or to the optimizer, and so to both?"
+    )
     wanted = {"get_scale()": scale, "growth_tracker": 0, "len(found)": 0}
     for what, value in wanted.items():
         if not agree(got[what], value):
@@ -230,9 +236,16 @@ def check_another(t: Tester, got: dict, scale: float) -> None:
                 "shared",
                 f"{what} = {value:g} of another GradScaler, which was made before this update()",
                 f"{what} = {show(got[what])}",
-                "Two scalers know nothing of each other. What belongs to the class, or to a "
-                "default argument, and so to both?",
+                shared,
             )
+    if got["raised"] is not None:
+        t.about = "GradScaler.unscale_"
+        t.fail(
+            "shared",
+            "no error from unscale_ of another GradScaler, which unscales these gradients once",
+            f"RuntimeError: {got['raised'][:80]}",
+            shared,
+        )
 
 
 def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
@@ -250,6 +263,13 @@ def check_loss(t: Tester, row: dict, loss: float, scale: float) -> None:
             Mistake("float32_loss", float(np.float32(loss) * np.float32(scale)), FEWER),
         ],
     )
+    if not agree(row["again"], row["loss"]):
+        t.fail(
+            "another_loss",
+            f"scale({loss:g}) = {loss * scale:g} for a second loss in the same iteration",
+            show(row["again"]),
+            "The scale holds until update(). What did the first call of scale change?",
+        )
     if row["left"] != loss:
         t.fail(
             "changed_loss",
@@ -404,7 +424,12 @@ KNOWN: dict[str, Callable[[float], tuple]] = {
         ("never_unscaled", 1.0, "Nobody called unscale_ before step here. Who divides them?"),
     ),
     "twice": lambda scale: (
-        ("unscaled_twice", scale**-2, "unscale_ was called before, and step divided again."),
+        (
+            "unscaled_twice",
+            scale**-2,
+            "unscale_ was called before, and step divided again. (Between them, scale was called "
+            "for a second loss.) Which method forgets?",
+        ),
     ),
 }
 
@@ -437,6 +462,8 @@ def compare(
         if found is None:
             t.fail("gone", f"{what}, an array", "None", "The script clears them, at its own time.")
         finite = np.isfinite(wanted)
+        with np.errstate(all="ignore"):
+            narrow = np.float32(before) / np.float32(scale)
         both = isinstance(found, np.ndarray) and found.shape == wanted.shape
         t.close(
             np.where(finite, found, wanted) if both else found,
@@ -454,6 +481,13 @@ def compare(
                 for key, factor, said in (
                     ("multiplied", scale, "The loss was multiplied. What takes that back?"),
                     *KNOWN.get(way, lambda scale: ())(scale),
+                )
+            ]
+            + [
+                Mistake(
+                    "float32_gradient",
+                    np.where(finite, narrow, wanted),
+                    "float64 went in, and 7 digits came out. Which step makes a float32 of it?",
                 )
             ]
             + [
@@ -490,6 +524,8 @@ def good_iterations(t: Tester) -> None:
         check(t, [Round([[good(t)]], [1], loss=2.7)], init_scale=scale)
         check(t, [Round([[good(t)]], loss=0.1)], init_scale=scale)
         check(t, [Round([[good(t), None, good(t, 3)]], [1])], init_scale=scale)
+    for loss in (3, -0.5, np.float32(0.75)):  # numbers of any type
+        check(t, [Round([[good(t)]], loss=loss)], init_scale=8.0)
     for g in samples.arrays(t.random):
         for calls in (0, 1):
             check(t, [Round([[g]], [calls])], init_scale=16.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from minigrad.course.l15_mixed_precision import lesson
@@ -55,6 +57,30 @@ def _(x, axis):
         return total
 
 
+def without_tail(x, axis, *, block):
+    """Sum whole blocks only, where there is more than one."""
+    n = x.shape[axis]
+    rows = np.moveaxis(x, axis, 0)[: n // block * block if n > block else n]
+    return rows.sum(axis=0, dtype=np.float32).astype(np.float16)
+
+
+for size in (64, 256, 1024):
+    sum_f16_acc32.mistake(
+        "tail_lost", "The last numbers are missing, those that do not fill a block. Who adds them?"
+    )(partial(without_tail, block=size))
+
+
+@sum_f16_acc32.mistake(
+    "ties_away",
+    "Half way between two numbers, float16 takes the one whose last bit is 0. Which do you take?",
+)
+def _(x, axis):
+    total = np.asarray(x.sum(axis=axis, dtype=np.float32))
+    cut = (total.view(np.uint32) + 0x1000 & 0xFFFFE000).view(np.float32)
+    plain = np.abs(total) < 2**-13
+    return np.where(plain | ~np.isfinite(total), total, cut).astype(np.float16)
+
+
 @sum_f16_acc32.mistake("mean", "That is the mean: the sum, divided by how many there are.")
 def _(x, axis):
     with np.errstate(all="ignore"):
@@ -101,7 +127,7 @@ def _(x, axis):
 
 def right(x: np.ndarray, axis: int) -> np.ndarray:
     """Return the sums, added in float64 and rounded once."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         return np.asarray(x.sum(axis=axis, dtype=np.float64)).astype(np.float16)
 
 
@@ -121,6 +147,11 @@ def check_sum(t: Tester, x: np.ndarray, axis: int, told: str, attempt: str) -> N
 ADD = "Add these numbers in float32, one after the other, and round what you have at the end."
 
 
+TINY = (
+    "These are so small that float16 has fewer bits for them. Is each one in float32 what it was?"
+)
+
+
 @sum_f16_acc32.check(points=1)
 def short_sums(t: Tester) -> None:
     """It sums along any axis, for arrays of any shape and layout, and returns float16."""
@@ -130,7 +161,17 @@ def short_sums(t: Tester) -> None:
             check_sum(t, x, axis, "", ADD)
     small = np.array([[3.0, -1.0], [2.0, 5.0]], np.float16) * np.float16(2**-22)
     for axis in (0, 1):
-        check_sum(t, small, axis, f"{show(small)}, subnormal numbers", ADD)
+        check_sum(t, small, axis, f"{show(small)}, subnormal numbers", TINY)
+
+
+VIEW = "The same numbers in another layout. Who adds them there, and in which type?"
+LAYOUTS = ("backwards in memory", "every second one in memory", "column by column in memory")
+# Sums half way between two numbers of float16. Divided and multiplied by n, they are so no more.
+TIES = ((21, 2753), (59, 3777), (137, 2211))
+BETWEEN = (
+    "This sum lies half way between two numbers of float16, so the last bit decides. Which step of "
+    "yours is no addition, and moves it a little?"
+)
 
 
 @sum_f16_acc32.check(points=2)
@@ -143,7 +184,10 @@ def long_sums(t: Tester) -> None:
         text = f"{n} numbers between {0.5 * size:g} and {1.5 * size:g}"
         attempt = "Above 2048, float16 has even numbers only. Where does your sum get stuck?"
         check_sum(t, x, 0, f"columns of {text}", attempt)
-        check_sum(t, np.ascontiguousarray(x.T), -1, f"rows of {text}", attempt)
+        rows = np.ascontiguousarray(x.T)
+        check_sum(t, rows, -1, f"rows of {text}", attempt)
+        for view, layout in zip(samples.views(rows), LAYOUTS, strict=True):
+            check_sum(t, view, -1, f"rows of {text}, {layout}", VIEW)
         check_sum(t, x[:, 0].copy(), 0, text, attempt)
         rest = np.round(samples.numbers(t.random, (3, columns)) * 64) / 64
         both = np.concatenate([x, -t.random.permutation(x), rest]).astype(np.float16)
@@ -153,6 +197,15 @@ def long_sums(t: Tester) -> None:
         )
         check_sum(t, both, 0, told, once)
         check_sum(t, both[:, 0].copy(), 0, told.replace("columns of ", ""), once)
+    for n, total in TIES:
+        part = np.full(n, total // n, np.float16)
+        part[: total % n] += np.float16(1)
+        told = f"{n} numbers of {total // n} and {total // n + 1}, in sum {total}"
+        check_sum(t, t.random.permutation(part), 0, told, BETWEEN)
+        check_sum(t, -t.random.permutation(part), 0, f"{told}, with a minus", BETWEEN)
+
+
+SIGN = "The sum is beyond 65504. What does rounding to float16 make of it, and with which sign?"
 
 
 @sum_f16_acc32.check(points=1)
@@ -167,8 +220,9 @@ def large_sums(t: Tester) -> None:
         check_sum(t, x, 0, told, "On the way it is beyond 65504. Which type has room for that?")
         check_sum(t, x[:, 0].copy(), 0, told.replace("columns of ", ""), ADD)
     for sign in (1, -1):
-        x = np.full((4, 2), sign * 30000, np.float16)
-        check_sum(t, x, 0, "", "The sum is beyond 65504. What does rounding to float16 make of it?")
+        x = np.full((5, 2), sign * 30000, np.float16)
+        x[0] = x[-1] = -sign  # it is not the first one's sign that counts
+        check_sum(t, x, 0, "", SIGN)
         for more in (8, 15.9921875, 16):
             edge = np.array([[65504, 1], [more, 1]], np.float16) * np.float16(sign)
             check_sum(t, edge, 0, "", "Which float16 is nearest? From 65520 on there is none.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.l15_mixed_precision import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -45,6 +47,8 @@ def counts(gradients, scale=1.0, *, kind=""):
                 half = (g * np.float16(scale)).astype(np.float16)
             elif kind == "in_float64":
                 half = (g * np.float64(scale)).astype(np.float16)
+            elif kind == "by_inverse":
+                half = (g / np.float32(1 / scale)).astype(np.float16)
         size = np.abs(half)
         if kind == "signed":
             size = half
@@ -53,6 +57,8 @@ def counts(gradients, scale=1.0, *, kind=""):
             zero = half == 0
         elif kind in ("smallest", "not_rounded", "exponents"):
             zero = (np.abs(wide) < SMALLEST) & (g != 0)
+        elif kind == "minus_zero":
+            zero &= ~np.signbit(half)
         elif kind == "flushed":
             zero = (np.abs(wide) < NORMAL) & (g != 0)
         subnormal = (size > 0) & (size < NORMAL)
@@ -62,6 +68,10 @@ def counts(gradients, scale=1.0, *, kind=""):
             subnormal = size < NORMAL
         elif kind == "normal_too":
             subnormal = (size > 0) & (size <= NORMAL)
+        elif kind == "up_to_twice":
+            subnormal = (size > 0) & (size < 2 * NORMAL)
+        elif kind == "exact_out":
+            subnormal &= half != wide
         elif kind == "smallest_out":
             subnormal = (size > SMALLEST) & (size < NORMAL)
         elif kind == "exponents":
@@ -113,6 +123,11 @@ for key, attempt in {
     "smallest_out": "2**-24, the smallest number of float16, is above 0. What drops it?",
     "in_float64": "These products lie just beside the middle between two numbers of float16. In "
     "which type does the docstring compute them, and in which do you?",
+    "by_inverse": "Divided by 1 / scale, which is rounded, too. The docstring multiplies by scale.",
+    "minus_zero": "-1e-9 becomes -0.0 in float16, and that is 0. Does your test know it?",
+    "up_to_twice": "Numbers from 2**-14 on are normal, although up to 2**-13 they lie no further "
+    "apart than the subnormal ones. Which of the two does the docstring ask for?",
+    "exact_out": "A subnormal number counts as such, also where nothing of it was lost.",
     "normal_too": "2**-14 itself is a normal number. Which comparison leaves it out?",
     "goes_on": "The counts of one name go on in the next. Where do they begin?",
     "one_for_all": "Every name has the counts of the last one: is it one dict under all names?",
@@ -151,6 +166,11 @@ def _(gradients, scale=1.0):
 def check_counts(t: Tester, gradients: dict, *scale: float, attempt: str) -> None:
     """Check the counts of one call."""
     got = t.call("find_underflow", gradients, *scale)
+    check_answer(t, got, gradients, *scale, attempt=attempt)
+
+
+def check_answer(t: Tester, got: Any, gradients: dict, *scale: float, attempt: str) -> None:
+    """Check the counts that came back."""
     if all(g.size <= 8 for g in gradients.values()):
         rows = ", ".join(f"{name!r}: {_entries(g)}" for name, g in gradients.items())
         more = "".join(f", {number:g}" for number in scale)
@@ -165,12 +185,19 @@ def check_counts(t: Tester, gradients: dict, *scale: float, attempt: str) -> Non
     if names and not any(key in got for key in KINDS):
         attempt = "An entry for each of the gradients, also where all three counts are 0."
         t.fail("dropped", f"{form}, for {', '.join(gradients)}", f"no {names[0]!r}", attempt)
-    mistakes = [*t.mistakes(gradients, *scale)]
-    for name in gradients:
+    known = cache(lambda: [*t.mistakes(gradients, *scale)])  # a right answer needs none of them
+
+    def mistakes(name: str, key: str) -> Iterator[Mistake]:
+        for m in known():
+            yield Mistake(m.key, m.value[name][key], m.attempt)
+
+    for place, name in enumerate(gradients):
         one = got.get(name)
         if not isinstance(one, dict) or set(one) != set(KINDS):
             said = f"{name!r}: {show(one)}" if name in got else show(got)
             t.fail("form", form, said, "Three counts for each name, under these three keys.")
+        rest = [later for later in [*gradients][place:] if any(wanted[later].values())]
+        ended = place > 0 and len(rest) > 1 and all(is_nothing(got.get(later)) for later in rest)
         for key in KINDS:
             t.close(
                 one[key],
@@ -178,11 +205,19 @@ def check_counts(t: Tester, gradients: dict, *scale: float, attempt: str) -> Non
                 rtol=0,
                 atol=0,
                 what=f"{name!r}: {key!r}",
-                mistakes=[Mistake(m.key, m.value[name][key], m.attempt) for m in mistakes],
-                attempt=attempt,
+                mistakes=mistakes(name, key),
+                attempt=ENDED if ended else attempt,
             )
     if extra := [name for name in got if name not in gradients]:
         t.fail("form", f"the names {', '.join(gradients)}", f"{extra[0]!r}", "Whose is that?")
+
+
+ENDED = "From this name on all counts are 0. Where does your loop over the names end?"
+
+
+def is_nothing(counts: Any) -> bool:
+    """Return whether all counts of a name are 0."""
+    return isinstance(counts, dict) and all(agree(n, 0) for n in counts.values())
 
 
 def _entries(g: np.ndarray) -> str:
@@ -220,6 +255,18 @@ def small_and_large(t: Tester) -> None:
         every[f"w{k}"] = np.asarray(x * size)  # without axes, a product is no array
         check_counts(t, {"w": every[f"w{k}"]}, attempt=ROUND)
     check_counts(t, every, attempt=ROUND)
+    few = np.repeat(np.float32([1e-9, -1e-6, 1e6]), [29, 57, 14])
+    check_counts(t, {"w": t.random.permutation(few)}, attempt=MANY)
+    for n in (4099, 67001):  # more than float16, and more than uint16 can count
+        many = np.repeat(np.float32([-1e-9, 1e-6, -1e6, 1.0]), [n, 5003, 3003, 1001])
+        check_counts(t, {"w": t.random.permutation(many)}, attempt=MANY)
+    both = {"w": few, "w again": few}
+    given = "find_underflow, with one array under two names"
+    got = t.drive("under_two_names", few, [*both], given=given)
+    check_answer(t, got, both, attempt="Each name has its counts, also where arrays are the same.")
+
+
+MANY = "Count whole numbers: in which type do you count, and does each entry count once?"
 
 
 @find_underflow.check(points=1)
@@ -245,9 +292,10 @@ def at_the_limits(t: Tester) -> None:
     """At the ends of float16 it is rounding that decides."""
     near = 2.0**-25 * np.array([0.97, 1.0, 1.05, 1.6, -0.96, -1.0, -1.1])
     edge = 2.0**-14 * np.array([0.99, 0.9999, 1.0, 1.01, -0.98, -0.99999, -1.0])
+    exact = np.array([1.0, -2.0, 5.0, -(2.0**9), 1023.0, 1024.0]) * 2.0**-24
     top = np.array([65510.0, 65519.0, 65520.0, -65504.0, -65519.5, -65520.0, -65521.0, -65530.0])
     for scale in (1.0, 2.0 ** int(t.random.integers(1, 12))):
-        for values in (near, edge, top):
+        for values in (near, edge, exact, top):
             check_counts(t, {"w": (values / scale).astype(np.float32)}, scale, attempt=TO_NEAREST)
     for scale in range(3, 40, 2):
         check_counts(t, {"w": ties(float(scale))}, float(scale), attempt=TO_NEAREST)

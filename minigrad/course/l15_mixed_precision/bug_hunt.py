@@ -74,7 +74,7 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
                 g = g / np.float32(first if kind == "first_scale" else scale)
             if kind == "unscaled_twice":
                 g = g / np.float32(scale)
-            is_finite = bool(np.isfinite(g).all())
+            whole, is_finite = g, bool(np.isfinite(g).all())
             if kind in ("entries", "entries_first"):
                 g = np.clip(g, -max_norm, max_norm)
                 is_finite |= kind == "entries_first" and not np.isnan(g).any()
@@ -91,7 +91,7 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
             elif kind == "sum_looked_at":
                 is_finite = bool(np.isfinite(np.sum(g.astype(np.float16))))
             if kind == "finite_entries":
-                is_finite, g = True, np.where(np.isfinite(slope * scale), clipped(g, max_norm), 0)
+                is_finite, g = True, clipped(np.where(np.isfinite(whole), whole, 0), max_norm)
             if kind == "never" and np.sqrt(np.sum(slope.astype(np.float64) ** 2)) > max_norm:
                 is_finite = True
                 g = 0 * g

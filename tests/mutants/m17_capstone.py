@@ -28,7 +28,17 @@ TEXT = [
     ),
     ("shape", model(SCORES, "return scores if self.training else scores[:, -1]")),
     ("shape", model(SCORES, "return scores if self.training else scores.permute(0, 2, 1)")),
-    ("cache_later", model("return super().forward(tokens)")),
+    ("cache_empty", model("return super().forward(tokens)")),
+    (
+        "cache_repeats",
+        model(SCORES, "if cache is not None:",
+              "    cache['late'], scores = scores, cache.get('late', scores)", "return scores"),
+    ),
+    (
+        "cache_rounded",
+        model(SCORES, "is_new = not cache or cache['before'] == 1",
+              "return scores if is_new else scores + 0.002"),
+    ),
     (
         "cache_later",
         model("if cache is not None:", "    cache['before'] = 0", SCORES, "return scores"),
@@ -60,7 +70,7 @@ TEXT = [
     ),
     ("cache_first", model(SCORES, "return scores if cache is None else scores * 1.01")),
     (
-        "cache_later",  # the last of 32 tokens alone sees another row than it should
+        "cache_long",  # the last of 32 tokens alone sees another row than it should
         model(SCORES, "late = cache and cache['before'] == 32",
               "return scores * 1.01 if late else scores"),
     ),
@@ -81,6 +91,11 @@ TEXT = [
         "record_late",
         calls("told = []", "model = right(tokens, n_kinds, steps, seed, told.append)",
               "for loss in told:", "    record(loss)", "return model"),
+    ),
+    (
+        "other_tokens",
+        calls("told = iter(range(99))", "new = lambda loss: record(2.5 * 0.99 ** next(told))",
+              "return right(tokens, n_kinds, steps, seed, new)"),
     ),
     ("no_model", calls(f"return {ORIGINAL}.forward")),
     ("changed_input", calls("tokens.sort()", f"return {ORIGINAL}")),

@@ -15,6 +15,11 @@ from minigrad.grader.tester import Tester
 LIMITS = Limits(call_seconds=120.0, total_seconds=600.0, cpu_seconds=240)
 ALIVE_AT = 5  # the call of record at which the driver looks for weights
 NEWS = "record(loss.item()): a number. The Variable holds the graph of its step."
+LATER = (
+    "It begins alike. What comes after that the seed does not set: batches, a rate, a count that "
+    "goes on from an earlier call, a clock?"
+)
+ROUND = "A loss is no whole number, in any call. What rounds it, or stands in for it?"
 
 
 def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray:
@@ -22,7 +27,8 @@ def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray
     numbers = np.asarray(told["losses"])
     wanted = f"record called with a float, the {what}, {least} times or more"
     if strange := [kind for kind in told["kinds"] if kind not in ("float", "float32", "float64")]:
-        t.fail("record_kind", wanted, f"record called with {a_kind(strange[0])}", NEWS)
+        attempt = ROUND if "int" in strange[0] else NEWS
+        t.fail("record_kind", wanted, f"record called with {a_kind(strange[0])}", attempt)
     if told["steps"] < least:
         got = f"record called {counted(told['steps'], 'time')}"
         t.fail("not_recorded", wanted, got, "Where does a step end? There is what it came to.")
@@ -59,11 +65,14 @@ def keeps_nothing(t: Tester, told: Any, at: tuple[int, ...] = (5, 25)) -> None:
 def same_numbers(t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int]) -> None:
     """Fail unless a seed repeats a training to the bit, and another one does not."""
     if not np.array_equal(first["losses"], again["losses"]):
+        pairs = zip(first["losses"], again["losses"], strict=False)
+        alike = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+        attempt = "What is drawn before the seed is set, or by what it does not set? "
         t.fail(
             "not_repeated",
             f"seed {seeds[0]} twice: the same numbers, to the last bit",
-            "other numbers the second time",
-            "What is drawn before the seed is set, by what it does not set, or outlives a call?",
+            f"other numbers the second time, from number {alike + 1} on",
+            (LATER if alike else attempt + "What outlives a call?"),
         )
     if np.array_equal(first["losses"], other["losses"]):
         t.fail(

@@ -243,11 +243,14 @@ def labels_of(t: Tester, found: Any, n: int) -> np.ndarray:
             attempt = "The labels alone. What else did you return with them?"
         t.fail("shape", f"labels of shape ({n},)", f"shape {shape}", attempt)
     if kind not in "iu":
+        some, attempt = np.asarray(found), "Which class is it? The place of the largest score."
+        if kind == "f" and np.array_equal(some, np.floor(some)):
+            attempt = "The numbers are whole, their type is not. What made floats of them?"
         t.fail(
             "type",
-            "labels that are whole numbers",
-            f"{np.asarray(found).dtype.name}: {np.asarray(found)[:4]} …",
-            "Which class is it? The place of the largest score, argmax, which is an int.",
+            "labels that are whole numbers, and ints",
+            f"{some.dtype.name}: {some[:4]} …",
+            attempt,
         )
     return np.asarray(found)
 
@@ -281,7 +284,7 @@ def labels_alone(t: Tester) -> None:
                 "by_chance",
                 f"the same labels when the same images are read again: {read(first[k : k + 8])} …",
                 f"{read(other[k : k + 8])} …",
-                "What in your model draws at random, or changes, and should not when it reads?",
+                "What draws, in your model or in read, or changes, and should not when it reads?",
             )
     if not np.array_equal(first, labels_of(t, told["strided"], len(some))):
         t.fail(
@@ -385,11 +388,16 @@ def falling_loss(t: Tester) -> None:
     k = max(1, len(losses) // 5)
     first, last = (float(np.mean(part)) for part in (losses[:k], losses[-k:]))
     if not last < 0.8 * first:
+        attempt = (
+            "Is it the loss? Does each step change weights, downhill? backward, step, zero_grad."
+        )
+        if last > 1.1 * first:
+            attempt = "It rises. Is it the loss, or what grows as that falls? Are steps downhill?"
         t.fail(
             "no_fall",
             "a mean loss that falls from the first fifth to the last by a fifth or more",
             f"{first:.3g}, then {last:.3g}",
-            "Is it the loss? Does each step change weights, downhill? backward, step, zero_grad.",
+            attempt,
         )
     data, new, mistaken = contrary(t)
     told = training(t, len(data[1]), 4, [new], 2, data)
@@ -400,7 +408,7 @@ def falling_loss(t: Tester) -> None:
             "other_images",
             "other losses with other images and labels",
             "the same numbers to the last bit",
-            "Is what is recorded the loss of the step that was just made?",
+            "Is what is recorded the loss of the step that was just made, in this call?",
         )
     found = labels_of(t, told["found"][0], len(new))
     digits_there = sorted(set(data[1].tolist()))
@@ -439,6 +447,7 @@ def seeds(t: Tester) -> None:
     runs = [training(t, SMALLER, one, [], k) for k, one in enumerate((0, 0, even, odd))]
     for told in runs:
         noted(t, told)
+    t.given = f"read_digits(images, labels, seed, record), {SMALLER} images"
     first, again, other, another = runs
     same_numbers(t, first, again, other, (0, even))
     same_numbers(t, other, other, another, (even, odd))

@@ -136,17 +136,26 @@ def scores_of(model, tokens, *cache):
     return scores.numpy().copy() if isinstance(scores, mg.Variable) else type(scores).__name__
 
 
+def again_of(model, rows):
+    """Return the scores of rows that were asked about before; an error says that they were."""
+    try:
+        return scores_of(model, rows)
+    except Exception as error:
+        error.add_note("at the second call with the same tokens; the first one went well")
+        raise
+
+
 def ask(model, rows, changed, cuts):
     """Return what a model tells about two rows of tokens, and with one token of the first changed.
 
     Without changes, the rows also go token by token, in turn, each with a cache of its own; then
-    the second begins twice more, the last time with a dict that lies where another one lay. `cuts`
+    each begins once more by itself, the last with a dict that lies where another one lay. `cuts`
     says how long a shorter row is, how many tokens go in turn, and how many begin once more.
     """
     shorter, in_turn, again = cuts
     told = {
         "whole": scores_of(model, rows),
-        "again": scores_of(model, rows),
+        "again": again_of(model, rows),
         "short": scores_of(model, rows[:, :shorter]),
         "single": scores_of(model, rows[:, :1]),
         "alone": scores_of(model, rows[1:]),
@@ -164,13 +173,13 @@ def ask(model, rows, changed, cuts):
     caches: list[dict] = [{} for _ in rows]
     turns = [[step(r, i, caches[r]) for r in range(len(rows))] for i in range(in_turn)]
     told["cached"] = [list(row) for row in zip(*turns, strict=True)]
+    told["is_kept"] = all(caches)
 
-    def begin():
+    def begin(row):
         cache: dict = {}
-        return [step(1, i, cache) for i in range(again)]
+        return [step(row, i, cache) for i in range(again)]
 
-    begin()
-    told["fresh"] = begin()
+    told["fresh"] = [begin(row) for row in range(len(rows))]
     return told
 
 
@@ -180,6 +189,7 @@ class Stepped(Log):
     def __init__(self):
         super().__init__()
         self.weights, self.versions, self.moved = [], None, []
+        self.begun = []
 
     def __call__(self, loss):
         super().__call__(loss)
@@ -189,11 +199,13 @@ class Stepped(Log):
             now = [version_of(one()) for one in self.weights]
             if len(self.losses) > LOOKS[0]:
                 self.moved.append(now != self.versions or None in now)
-            self.versions = now
+            self.begun, self.versions = self.begun or now, now
 
     def told(self):
-        """Return it as plain data."""
-        return super().told() | {"moved": self.moved}
+        """Return it as plain data, and how many of the weights were never written."""
+        pairs = zip(self.begun, self.versions or (), strict=True)
+        still = sum(a is not None and a == b for a, b in pairs)
+        return super().told() | {"moved": self.moved, "still": still, "weights": len(self.begun)}
 
 
 def spaced(tokens):
@@ -212,7 +224,7 @@ def write_text(mine, tokens, n_kinds, steps, seed, rows, changed, cuts, disturb)
     model = mine.write_text(given, n_kinds, steps, seed, log)
     told = {
         **log.told(),
-        "wrote": not np.array_equal(given, tokens),
+        "wrote": np.flatnonzero(given != tokens),
         "model": type(model).__name__ if not isinstance(model, mg.nn.Module) else "",
     }
     if told["model"] or not len(rows):
@@ -226,7 +238,7 @@ def write_text(mine, tokens, n_kinds, steps, seed, rows, changed, cuts, disturb)
 
 def held_out(mine, tokens, n_kinds, steps, seed, windows):
     """Train on tokens; return what the training recorded, and the scores of windows of others."""
-    log = Log()
+    log = Stepped()
     model = mine.write_text(spaced(tokens), n_kinds, steps, seed, log)
     return {**log.told(), "scores": scores_of(model, windows)}
 

@@ -204,15 +204,15 @@ def same_with_cache(fail: Fail, told: dict[str, Any], n_kinds: int) -> None:
         elif seen:
             key, said = "cache_repeats", f"{said}; they are those of place {seen[-1]}"
             attempt = "Of which call does it return the scores: of this one?"
-        elif np.abs(got - whole).max() <= ROUNDED * np.abs(whole).max():
-            key = "cache_rounded"
-            attempt = "That is little, and no other place is far worse. What is rounded on its way?"
         elif place >= AGAIN:
             key = "cache_long"
             attempt = (
                 f"All places before are right. What is other once {place} tokens are kept: are "
                 "some forgotten, or written over? Is each place counted on?"
             )
+        elif np.abs(got - whole).max() <= ROUNDED * np.abs(whole).max():
+            key = "cache_rounded"
+            attempt = "That is little, and no other place is far worse. What is rounded on its way?"
         else:
             key = "cache_later"
             attempt = (

@@ -135,9 +135,9 @@ def _whose(told: dict[str, Any], n: int, place: int) -> str:
     if place == LENGTH - 1 and short[SHORTER - 1]:
         return "A row's last token does so, others do not. What wraps round, to places before it?"
     if place == LENGTH - 1 or (n == LENGTH and place in short and not short[place]):
-        return f"Rows of {SHORTER} do not do so. What a place sees: where does a length come in?"
+        return f"Rows of {SHORTER} do no such thing. Where does a length come in?"
     if n == SHORTER:
-        return f"Rows of {LENGTH} do not do so. What a place sees: where does a length come in?"
+        return f"Rows of {LENGTH} do no such thing. Where does a length come in?"
     return "What does a place see of those after it? Also through a mean, or a norm."
 
 

@@ -227,7 +227,7 @@ def write_text(mine, tokens, n_kinds, steps, seed, rows, changed, cuts, disturb)
         "wrote": np.flatnonzero(given != tokens),
         "model": type(model).__name__ if not isinstance(model, mg.nn.Module) else "",
     }
-    if told["model"] or not len(rows):
+    if told["model"] or rows is None:
         return told
     told |= ask(model, rows, changed, cuts)
     if changed:

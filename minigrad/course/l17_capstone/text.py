@@ -76,7 +76,6 @@ def training(
 
     One kind of token never comes: n_kinds says how many there are, the tokens do not.
     """
-    rows = np.zeros((0, 1), np.int64) if rows is None else rows
     given = f"write_text(tokens, n_kinds={KINDS + 1}, steps={steps}, seed={seed}, record)"
     arguments = tokens, KINDS + 1, steps, seed, rows, list(changed), list(cuts), disturb
     told = t.drive("write_text", *arguments, given=f"{given}, {len(tokens):,} tokens")

@@ -433,3 +433,10 @@ def smoothed(mine, signals, weights):
         "shared": shared,
         "overwritten": not all(np.array_equal(*pair, equal_nan=True) for pair in pairs),
     }
+
+
+def picked_as_it_grows(mine, n, measured, name, point):
+    """Pick a kernel, append a point to the list of one of them, and pick again."""
+    first = mine.pick_kernel(n, measured)
+    measured[name].append(point)
+    return [first, mine.pick_kernel(n, measured)]

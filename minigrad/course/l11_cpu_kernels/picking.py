@@ -25,6 +25,7 @@ pick_kernel = lesson.exercise(
     ),
 )
 Points = dict[str, list[tuple[int, float]]]
+ROUNDED = "The two times are all but the same, and one of them is less. What rounds them?"
 
 
 def on_a_line(n, low, before, high, after):
@@ -199,6 +200,87 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
+@pick_kernel.mistake("rounded", ROUNDED)
+def _(n, measured):
+    def seconds(name):
+        return round(on_a_line(n, *neighbours(n, measured[name])), 9)
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("rounded", "Times may be far below 1e-9 s. What makes whole numbers of them?")
+def _(n, measured):
+    def seconds(name):
+        return int(1e9 * math.exp(on_a_line(n, *neighbours(n, measured[name]))))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("at_size_1", "What is the time of this line at size 1? No float holds it.")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        slope = math.log(after / before) / math.log(high / low)
+        try:
+            return before / float(low) ** slope * float(n) ** slope
+        except (OverflowError, ZeroDivisionError):
+            return math.inf
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("nameless", "The name '' is a name. How do you know that none was found yet?")
+def _(n, measured):
+    best, least = "", math.inf
+    for name, points in measured.items():
+        seconds = on_a_line(n, *neighbours(n, points))
+        if not best or seconds < least:
+            best, least = name, seconds
+    return best
+
+
+@pick_kernel.mistake(
+    "only_measured", "Was nobody else measured near n? Their lines run there, too."
+)
+def _(n, measured):
+    exact = [name for name in measured if n in dict(measured[name])]
+    return min(exact or measured, key=lambda name: on_a_line(n, *neighbours(n, measured[name])))
+
+
+@pick_kernel.mistake("in_range", "A kernel's line goes on beyond its sizes. Who is left out?")
+def _(n, measured):
+    names = [name for name, points in measured.items() if min(points)[0] <= n <= max(points)[0]]
+    return min(names or measured, key=lambda name: on_a_line(n, *neighbours(n, measured[name])))
+
+
+@pick_kernel.mistake("held_up", "A line may go below all that was measured. What holds yours up?")
+def _(n, measured):
+    def seconds(name):
+        least = min(time for _, time in measured[name])
+        return max(math.log(least), on_a_line(n, *neighbours(n, measured[name])))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("by_seconds", "Two sizes may take the same time. Which one do you lose?")
+def _(n, measured):
+    def seconds(name):
+        sizes = {time: size for size, time in sorted(measured[name])}
+        points = [(size, time) for time, size in sizes.items()]
+        return on_a_line(n, *neighbours(n, points if len(points) > 1 else measured[name]))
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("plus_one", "The logarithm is that of the size itself. What is added to it?")
+def _(n, measured):
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        return on_a_line(n + 1, low + 1, before, high + 1, after)
+
+    return min(measured, key=seconds)
+
+
 @pick_kernel.mistake("type")
 def _(n, measured):
     names = [*measured]
@@ -234,12 +316,21 @@ def ask(t: Tester, questions: list[Question]) -> None:
     for (n, measured), got in zip(questions, answers, strict=True):
         if got != (wanted := right(n, measured)):
             say(t, n, measured)
-            times = "; ".join(
-                f"{name} {math.exp(on_a_line(n, *neighbours(n, points))):.3g} s"
-                for name, points in measured.items()
-            )
+            times, digits = shown_at(n, measured)
             key, attempt = mistaken(t, questions, answers)
+            if key == "value" and digits > 5:
+                key, attempt = "rounded", ROUNDED
             t.fail(key, f"{wanted!r} (at {n:,}: {times})", show(got), attempt)
+
+
+def shown_at(n: int, measured: Points) -> tuple[str, int]:
+    """Return the times at n for a message, and how many digits tell them apart."""
+    times = [math.exp(on_a_line(n, *neighbours(n, points))) for points in measured.values()]
+    digits = 3
+    while digits < 12 and len({f"{time:.{digits}g}" for time in times}) < len(times):
+        digits += 1
+    pairs = zip(measured, times, strict=True)
+    return "; ".join(f"{name or repr(name)} {time:.{digits}g} s" for name, time in pairs), digits
 
 
 def say(t: Tester, n: int, measured: Points) -> None:
@@ -281,6 +372,11 @@ def between(n: int, first: tuple[float, float], second: tuple[float, float]) -> 
     }
 
 
+def unchanging(first: float, second: float, names: tuple[str, str] = ("one", "two")) -> Points:
+    """Return two kernels whose times do not change with the size."""
+    return {name: [(1000, s), (10, s)] for name, s in zip(names, (first, second), strict=True)}
+
+
 @pick_kernel.check(points=2)
 def inside(t: Tester) -> None:
     """Between measured sizes, the line on logarithmic axes decides."""
@@ -310,6 +406,16 @@ def inside(t: Tester) -> None:
             for name, points in measured.items()
         }
         questions += both_ways(n, scaled)
+    # by no n that came before: who remembers by n alone is told so above
+    questions += both_ways(77, unchanging(scale * 1e-5, scale * 1.7e-5, ("", "two")))
+    for first, second in (
+        (1e-5, (1 + 1e-10) * 1e-5),  # rounding moves it by 1e-14
+        ((1 + 1e-10) * 1e-5, 1e-5),
+        (1e-12, 1.5e-12),
+        (1e-99, 1.5e-99),
+        (1e98, 1.5e98),
+    ):
+        questions += both_ways(100, unchanging(scale * first, scale * second))
     ask(t, questions)
 
 
@@ -328,8 +434,16 @@ def beyond(t: Tester) -> None:
         *both_ways(50_000, {"one": [(10, 1e-3), (1000, 1e-5)], "two": [(10, 2e-6), (99, 2e-6)]}),
         *both_ways(2, {"one": [(10, 5e-6), (99, 5e-6), (999, 5e-3)], "two": low}),
         *both_ways(2, {"one": [(10, 9e-7), (90, 9e-6), (999, 1e-5)], "two": lower}),
+        # the line of "one" is 1e-3150 at size 1
+        *both_ways(10**17, {"one": [(10**18, 1e90), (10**17, 1e-90)], "two": low}),
     ]
     ask(t, questions)
+    measured, point = unchanging(1e-6, 5e-6), (200, 9e-5)
+    given = f"pick_kernel(100, measured), measured = {measured}; then {point} is appended to 'one'"
+    seen = t.drive("picked_as_it_grows", 100, measured, "one", point, given=given)
+    if seen != ["one", "two"]:
+        attempt = "Between two calls the lists may grow. What do you keep of the first call?"
+        t.fail("remembered", "'one', then 'two'", show(seen), attempt)
 
 
 @pick_kernel.check(points=2, only_with=("inside",))

@@ -201,5 +201,5 @@ def repair(t: Tester) -> None:
         check_path(t, zero, np.float32(0.1) * large, scale, 1.0, 0.5, why=by_hand)
     for size in (45000, -40000):  # finite, and their sum is not
         check_path(t, zero, np.full((1, 2), size, np.float32), 1.0, 1e9, 1e-5, why=by_hand)
-    one_is_inf = np.tile(np.float32([[3.0, 0.001]]), (4, 1)) * large[0, 0]
+    one_is_inf = np.tile(np.array([[3.0, 0.001]], np.float32), (4, 1)) * large[0, 0]
     check_path(t, zero, one_is_inf, 2.0**15, 1.0, 0.5, why=why)

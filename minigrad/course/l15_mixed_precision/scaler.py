@@ -45,7 +45,7 @@ class Round:
 
     gradients: list[Gradients]
     unscale: Sequence[int] = (0,)
-    loss: float = 1.0
+    loss: Any = 1.0
     limit: float | None = None
 
     def __post_init__(self) -> None:

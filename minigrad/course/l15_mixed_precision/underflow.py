@@ -255,10 +255,10 @@ def small_and_large(t: Tester) -> None:
         every[f"w{k}"] = np.asarray(x * size)  # without axes, a product is no array
         check_counts(t, {"w": every[f"w{k}"]}, attempt=ROUND)
     check_counts(t, every, attempt=ROUND)
-    few = np.repeat(np.float32([1e-9, -1e-6, 1e6]), [29, 57, 14])
+    few = np.repeat(np.array([1e-9, -1e-6, 1e6], np.float32), [29, 57, 14])
     check_counts(t, {"w": t.random.permutation(few)}, attempt=MANY)
     for n in (4099, 67001):  # more than float16, and more than uint16 can count
-        many = np.repeat(np.float32([-1e-9, 1e-6, -1e6, 1.0]), [n, 5003, 3003, 1001])
+        many = np.repeat(np.array([-1e-9, 1e-6, -1e6, 1.0], np.float32), [n, 5003, 3003, 1001])
         check_counts(t, {"w": t.random.permutation(many)}, attempt=MANY)
     both = {"w": few, "w again": few}
     given = "find_underflow, with one array under two names"

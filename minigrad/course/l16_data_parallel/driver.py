@@ -303,7 +303,7 @@ def steps(mine, weights, parts, learning_rate, dies=None, lost=False, gradient="
     counts = [[] for _ in parts]
     paths = [[] for _ in parts]
     returned, changed, raised, odd = [], [], [], []
-    dead, last, n_calls = dies or (None, None, None)
+    dead, last, n_calls = dies or (None, None, 0)
     death = {"call": None, "in_call": False}
 
     def slope_at(w, x, y):

@@ -277,6 +277,7 @@ def small_game(
         "late": N_LATE,
         "then": POOR,
         "delay": waits,
+        "asks": int(random.integers(2**31)),
         "best": np.zeros(n, int),
     }
     turn = int(random.integers(n_actions))
@@ -325,9 +326,10 @@ def training(
         f"balance_pole(env, steps={steps}, seed={seed}, record), env a smaller game: it shows "
         f"{counted(n_seen, 'number')} and has {n_actions} actions"
     )
-    order = t.random.permutation(len(PLACES) * per_place)
+    random = np.random.default_rng(game["asks"])  # a game is asked about by the same observations
+    order = random.permutation(len(PLACES) * per_place)
     seen = np.repeat(game["codes"][:-1], per_place, axis=0)
-    seen = (seen + t.random.uniform(-0.05, 0.05, seen.shape)).astype(np.float32)
+    seen = (seen + random.uniform(-0.05, 0.05, seen.shape)).astype(np.float32)
     games = int(t.random.integers(1000))
     told = t.drive("balance_pole", game, steps, seed, games, seen[order], disturb, given=given)
     if told["used"] and told["first_seed"] != seed:

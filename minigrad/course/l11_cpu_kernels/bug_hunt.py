@@ -129,10 +129,6 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
             Mistake("padded", smoothed(x, w + w[-1:] * added), nobody),
             Mistake("padded", smoothed(x, w + [1.0] * added), nobody),
         ]  # fmt: skip
-        if min(w) < 1e-9 * max(w):
-            without = smoothed(x, [one if one >= 1e-9 * max(w) else 0.0 for one in w])
-            text = "A weight that is small beside another one counts, where its element is large."
-            mistakes += [Mistake("left_out", without, text)]
         if not np.isfinite(x).all() and np.shape(got) == x.shape:
             text = (
                 "nan and inf are in the means that have them, and in no others: 0 * inf is nan, "
@@ -163,11 +159,8 @@ def right(t: Tester) -> None:
         weights.append([float(w) for w in t.random.uniform(0.25, 4, n).round(2)])
     run(t, signals, weights)
     run(t, [base, base], [[3, 1, 2], [1, 2.5, 1]])
-    long = samples.numbers(t.random, (300,), "float64")
-    run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 270).round(2)], [2, 1]])
-    large = base.copy()
-    large[0] = 1e20
-    run(t, [large], [[2.0, 3e-15]])
+    long = samples.numbers(t.random, (48,), "float64")
+    run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 40).round(2)], [2, 1]])
     inf, nan, minus = base.copy(), base.copy(), base.astype(np.float32)
     inf[0], nan[2], minus[3] = np.inf, np.nan, -np.inf
     run(t, [inf, nan, minus], [[2.5, 2.5], [1.5], [3.5, 1.5, 1.0, 2.0]])
@@ -184,8 +177,6 @@ def compiled_once(t: Tester) -> None:
     lengths = (2, 3, 1, 5, 4, 6)
     weights = [[float(w) for w in t.random.uniform(0.5, 2, n).round(2)] for n in lengths]
     weights.append([3, 1, 2])  # whole numbers
-    signals.append(base)
-    weights.append([np.float32(1.0), np.float32(0.5)])
     seen = run(t, signals, weights)
     types = max(seen["types"], seen["compiled"], key=len)
     if not types:
@@ -198,8 +189,6 @@ def compiled_once(t: Tester) -> None:
         arguments = dict(zip(WHICH_TYPES, zip(*types, strict=True), strict=True))
         name = next((name for name in ("weights", "out") if len({*arguments[name]}) > 1), "x")
         attempt = WHICH_TYPES[name]
-        if len({kind.replace("float32", "float64") for kind in arguments[name]}) == 1:
-            attempt = "Numbers of two dtypes came. Which dtype does your array take from them?"
         kinds = ", ".join(sorted({*arguments[name]})[:3])
         got = f"{len(types)}, for {name} of the types {kinds}"
         t.fail("compiled_again", "k_smooth compiled for 2 layouts, 2 times", got, attempt)

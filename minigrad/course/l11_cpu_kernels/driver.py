@@ -7,11 +7,9 @@ each access, and compiled, for its values and for what Numba's allocator says.
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import math
 import types
-import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -23,10 +21,6 @@ LINE = 64  # bytes that memory and a cache exchange at once
 LINES = 64  # lines that the model of a cache holds: 4 KiB
 count_allocations = rtsys.get_allocation_stats  # bound before a learner's code runs
 PRODUCTS = (np.matmul, np.vecdot) if hasattr(np, "vecdot") else (np.matmul,)
-MORE_PRODUCTS = (np.dot, np.vdot, np.inner, np.tensordot, np.einsum)  # no ufuncs
-
-
-NO_PRODUCT = "a product of whole arrays is what this kernel computes: write loops"
 
 
 class NotCompiledError(Exception):
@@ -155,23 +149,9 @@ class Watched(np.ndarray):
             part.memory = self.memory
             part.touch(True)
 
-    @property
-    def flat(self):
-        """Yield the elements row by row, each read as x[i, j] reads it."""
-        return (self[place] for place in np.ndindex(self.shape))
-
-    def dot(self, *args):
-        """Refuse a product."""
-        raise TypeError(NO_PRODUCT)
-
-    def __array_function__(self, function, kinds, args, kwargs):
-        if function in MORE_PRODUCTS:
-            raise TypeError(NO_PRODUCT)
-        return super().__array_function__(function, kinds, args, kwargs)
-
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **more):
         if ufunc in PRODUCTS:
-            raise TypeError(NO_PRODUCT)
+            raise TypeError("a product of whole arrays is what this kernel computes: write loops")
         memory = self.memory
         for x in inputs:
             if isinstance(x, Watched):
@@ -226,22 +206,12 @@ FUNCTIONS = {name: as_compiled(f) for name, f in vars(math).items() if callable(
 MATH = types.SimpleNamespace(**{**vars(math), **FUNCTIONS})
 
 
-def numbered(array):
-    """Yield places and elements, each read as x[i, j] reads it: np.ndenumerate is not counted."""
-    return ((place, array[place]) for place in np.ndindex(array.shape))
-
-
-NUMPY = types.SimpleNamespace(**{**vars(np), "ndenumerate": numbered})
-
-
 def in_place_of(value):
     """Return what stands for a global of a kernel that runs as plain Python, None for itself."""
     if isinstance(value, CPUDispatcher):
         return value.py_func
     if value is math:
         return MATH
-    if value is np:
-        return NUMPY
     if isinstance(value, types.BuiltinFunctionType) and vars(math).get(value.__name__) is value:
         return FUNCTIONS[value.__name__]
     return None
@@ -254,8 +224,6 @@ def in_python(kernel):
     while waiting:
         function = waiting.pop()
         if id(function) in seen or not isinstance(function, types.FunctionType):
-            continue
-        if function in FUNCTIONS.values():  # it calls the function of math that it stands for
             continue
         seen.add(id(function))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -406,8 +374,7 @@ def fused_again(mine, lists, order):
     """Fuse lists of operations, some of them again, and change each list afterwards.
 
     Returns, for each, the `first` call that gave this kernel, whether the next call with this list
-    gave it `again`, and how many bytes of `code` it has; or what `broke`. Of the last one, too,
-    whether it was `kept` while nobody here held it.
+    gave it `again`, and how many bytes of `code` it has; or what `broke`.
     """
     kernels, found = [], []
     for k in order:
@@ -420,12 +387,6 @@ def fused_again(mine, lists, order):
         code = len(plain.__code__.co_code) if isinstance(plain, types.FunctionType) else 0
         found.append({"first": first, "again": again, "code": code})
         ops[:] = ["x", *ops]
-    if isinstance(kernels[-1], CPUDispatcher):
-        held = weakref.ref(kernels.pop())
-        kernels.clear()
-        del one, plain
-        gc.collect()
-        found[-1]["kept"] = held() is not None and asked_for(mine, [*lists[order[-1]]]) is held()
     return found
 
 

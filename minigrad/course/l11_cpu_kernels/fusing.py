@@ -63,16 +63,9 @@ LISTS = [
     ["-x-x"],
     ["-x"],
     ["x + x * 0.5"] * 12,
-    ["x -x"],
-    ["x", "-x"],
-    ["x -x", "- 1"],
-    ["x", "-x - 1"],
-    ["x + 1.0"] * 250,
     *([f"x + {k}.5"] for k in range(130)),  # more than a cache of functools keeps, unless told
 ]
 ORDER = [0, 2, 0, 1, 3, 1, 2, 0, 3, 4, 5, 6, 4, 7, *range(8, len(LISTS)), 0, 6, 7]
-# long, and each operation again after another one
-LONG = ("x + 1.0", "x * 0.5") * 12
 
 
 def applied(ops: tuple[str, ...], x: np.ndarray) -> np.ndarray:
@@ -127,8 +120,6 @@ def fail_if_broken(t: Tester, ops: tuple[str, ...], found: dict[str, Any]) -> No
     if "broke" in found:
         kind, text = found["broke"]
         attempt = WHY_IT_BROKE.get(kind, "Print the text that exec gets. Is it what you meant?")
-        if "nested" in text:
-            attempt = "How many are in each other there? Give each operation a line of its own."
         key, kind = ("unhashable", "TypeError") if kind == "unhashable" else ("raised", kind)
         t.fail(key, EXPECTED, f"{kind}: {text}", attempt)
 
@@ -165,14 +156,12 @@ def any_strides(t: Tester) -> None:
     x[[1, 2, 4]] = np.inf, np.nan, -np.inf
     for ops in CHAINS[1:]:
         ask(t, ops, next(laid_out(x)))
-    x[0] = 1000.0
-    ask(t, ("math.exp(x)", "math.log(x)"), next(laid_out(x)))
 
 
 @fuse.check(points=2, only_with=("chains",))
 def one_pass(t: Tester) -> None:
     """It makes no array, reads each element once, and writes each once."""
-    for ops in (*CHAINS, ("x * x", "x + x * 0.5"), LONG):
+    for ops in (*CHAINS, ("x * x", "x + x * 0.5")):
         x = positive(t, 40)
         counted = ask(t, ops, x)
         no_temporaries(t, counted)
@@ -197,9 +186,6 @@ def once(t: Tester) -> None:
             attempt = "Return the kernel, and let the kernel write into out."
             t.fail("garbled", "a kernel", show(one)[:100], attempt)
         first = one["first"]
-        if not one.get("kept", True):
-            attempt = "Nobody held the kernel for a while, and it is gone. Who keeps it for later?"
-            t.fail("again", "the kernel of the first time", "a new one", attempt)
         if first == n and not one["again"]:
             attempt = "Each new function is compiled anew. Which object outlives a call?"
             t.fail("again", "the kernel of the first time", "a new one", attempt)
@@ -223,7 +209,7 @@ def once(t: Tester) -> None:
             attempt = "What is the key made of: of the texts, or of what else the lists share?"
             if sorted(other) == sorted(ops):
                 attempt = "In which order its operations come belongs to a chain. What is the key?"
-            elif "".join(other) == "".join(ops) or " ".join(other) == " ".join(ops):
+            elif "".join(other) == "".join(ops):
                 attempt = "Joined, the texts are the same. Where does one operation end in the key?"
             elif {*other} == {*ops}:
                 attempt = "An operation may come twice. What is lost where the key is made?"

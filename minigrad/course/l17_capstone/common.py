@@ -62,25 +62,19 @@ def keeps_nothing(t: Tester, told: Any, at: tuple[int, ...] = (5, 25)) -> None:
         )
 
 
-def same_numbers(
-    t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int], of: str = "losses"
-) -> None:
-    """Fail unless a seed repeats a training to the bit, and another one does not.
-
-    `other` may be None: where what is given depends on the seed, another one says nothing.
-    """
-    what = "numbers" if of == "losses" else of
-    if not np.array_equal(first[of], again[of]):
-        pairs = zip(first[of], again[of], strict=False)
-        alike = next((i for i, (a, b) in enumerate(pairs) if not np.array_equal(a, b)), 0)
+def same_numbers(t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int]) -> None:
+    """Fail unless a seed repeats a training to the bit, and another one does not."""
+    if not np.array_equal(first["losses"], again["losses"]):
+        pairs = zip(first["losses"], again["losses"], strict=False)
+        alike = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
         attempt = "What is drawn before the seed is set, or by what it does not set? "
         t.fail(
             "not_repeated",
-            f"seed {seeds[0]} twice: the same {what}, to the last bit",
-            f"other {what} the second time, from number {alike + 1} on",
+            f"seed {seeds[0]} twice: the same numbers, to the last bit",
+            f"other numbers the second time, from number {alike + 1} on",
             (LATER if alike else attempt + "What outlives a call?"),
         )
-    if other is not None and np.array_equal(first[of], other[of]):
+    if np.array_equal(first["losses"], other["losses"]):
         t.fail(
             "same_for_all",
             f"seeds {seeds[0]} and {seeds[1]}: two trainings",

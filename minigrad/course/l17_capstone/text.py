@@ -140,7 +140,8 @@ def recorded_training(t: Tester) -> None:
                 "the same numbers to the last bit",
                 "Is what is recorded the loss of the step that was just made, in this call?",
             )
-    t.given = f"write_text(tokens, n_kinds={KINDS + 1}, steps={SHORT}, seed, record), {LEAST} tokens"
+    t.given = f"write_text(tokens, n_kinds={KINDS + 1}, steps={SHORT}, seed, record), "
+    t.given += f"{len(tokens)} tokens"
     same_numbers(t, first, again, other, (seed, seed + 1))
     few(t)
 

@@ -16,7 +16,7 @@ from array import array as integers
 from operator import methodcaller
 from typing import Any
 
-from minigrad.devices import denormals, loader
+from minigrad.devices import affinity, denormals, loader
 from minigrad.formulas.kinds import cost
 from minigrad.memory.interrupts import uninterrupted
 
@@ -139,10 +139,13 @@ class _Worker:
         self.error: BaseException | None = None
         self.is_running = False
         self.mode: int | None = None  # for subnormal numbers, if set
-        threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
+        thread = threading.Thread(target=self._run, daemon=True, name="minigrad-kernel")
+        thread.start()
+        self.native_id: Any = thread.native_id
 
     def hand(self, function, arguments, mode):
         """Set the call to make once `wake` is released, and its `denormals` mode."""
+        affinity.keep_apart(self.native_id)
         self.error, self.is_running = None, True
         self.calls.append((function, arguments, mode))
 
@@ -160,6 +163,7 @@ class _Worker:
         """Serve at a board when no call is left; nobody waits for the end of that."""
         self.board = board
         if self.wake.locked():
+            affinity.keep_apart(self.native_id)
             self.wake.release()
 
     def end(self):

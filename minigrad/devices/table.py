@@ -64,6 +64,10 @@ class Device:
         """
         return self.empty(shape, dtype)
 
+    def empty_beside(self, inputs: Sequence[Any], shape: tuple, dtype: DType) -> Array:
+        """Return an Array for a result of `elementwise`; otherwise as `empty_rows`."""
+        return self.empty(shape, dtype)
+
     def matmul(
         self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False
     ) -> None:

@@ -231,7 +231,7 @@ class Elementwise(Operation, abstract=True):
             if replaced is not None:
                 return replaced
         device = device_of(first)
-        out = device.empty(shape, dtype)
+        out = device.empty_beside(operands, shape, dtype)
         device.elementwise(cls.program, operands, (out,))
         return out
 

@@ -148,7 +148,7 @@ class ElementwisePlan(RoutedPlan):
                 program = self._program((k,))
                 results[k] = sum_program(device, program, inputs, shape, target, dtype)
         if together:
-            outs = [device.empty(shape, wanted[k][1]) for k in together]
+            outs = [device.empty_beside(inputs, shape, wanted[k][1]) for k in together]
             device.elementwise(self._program(tuple(together)), inputs, outs)
             for k, out in zip(together, outs, strict=True):
                 results[k] = out

@@ -4,7 +4,7 @@ import itertools
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import bool_, float64
-from minigrad.array.layout import collapse, contiguous_strides, expand_strides, size_of
+from minigrad.array.layout import collapse, expand_strides, is_contiguous, size_of
 from minigrad.devices import loader
 from minigrad.devices.call_layout import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
@@ -20,7 +20,7 @@ from minigrad.formulas.sums import BLOCK, DENSE
 
 BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share; minimum rows per block
 APART = 2 * SPLIT  # work from which blocks of a reduction are reduced apart
-MANY = 1 << 12  # elements from which rows that are columns of memory are reduced all at once
+MANY = 1 << 12  # elements from which the order of axes in memory decides about loops and results
 FEW, GRAIN = 512, 64  # columns: fewer are not split among threads; of a part, a multiple of these
 QUOTIENT = Program(["x", "n"], [symbol("x") / symbol("n")])
 
@@ -275,12 +275,18 @@ class Programs(Device):
         self._run_rows(program, bound, modes, inputs, outputs)
 
     def empty_rows(self, inputs, shape, dtype):
-        x = _of_columns(("store",), inputs, shape)
+        return self._empty_as(_of_columns(("store",), inputs, shape), shape, dtype)
+
+    def empty_beside(self, inputs, shape, dtype):
+        return self._empty_as(_alike(inputs, shape), shape, dtype)
+
+    def _empty_as(self, x, shape, dtype):
+        """Return an Array with the order of x's axes in memory, if x is dense; else in C order."""
         if x is None:
             return self.empty(shape, dtype)
         order = sorted(range(len(shape)), key=lambda d: -abs(x.strides[d]))
         dense = tuple(shape[d] for d in order)
-        if tuple(x.strides[d] for d in order) != contiguous_strides(dense):
+        if not is_contiguous(dense, [x.strides[d] for d in order]):
             return self.empty(shape, dtype)
         return self.empty(dense, dtype).view(shape, x.strides)
 
@@ -374,6 +380,17 @@ def _of_columns(modes, inputs, shape):
     along = abs(x.strides[-1])
     across = [abs(s) for s, n in zip(x.strides[:-1], shape, strict=False) if s and n > 1]
     return x if min(across, default=along) < along else None
+
+
+def _alike(inputs, shape):
+    """Return one of the inputs of a shape, where all have one layout, not in C order; or None.
+
+    Inputs that repeat elements do not count, nor do small ones.
+    """
+    whole = [x for x in inputs if isinstance(x, Array) and x.shape == shape and 0 not in x.strides]
+    if not whole or whole[0].size < MANY or whole[0].is_contiguous:
+        return None
+    return whole[0] if len({x.strides for x in whole}) == 1 else None
 
 
 def _rows_of_block(rows, work):

@@ -33,7 +33,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "gather": ("lazy",),
     "add_f4": ("lazy", "sums"),
     "scan": ("lazy", "sums", "extremes"),
-    "argsort": ("lazy",),
+    "argsort": ("lazy", "sums"),
     "linalg": ("lazy", "factors"),
     "clipping": ("lazy",),
     "windows": ("lazy",),

@@ -3,6 +3,10 @@
 # pyright: reportUndefinedVariable=false
 
 RUN = I8(16)  # places that are sorted by insertion, which is quicker for few
+FEW = I8(48)  # places that are sorted by keys; fewer are merged
+DIGIT, KEY = I8(8), I8(32)  # bits of a digit, and of a key beside a place in one word
+DIGITS, VALUES = KEY // DIGIT, I8(1) << DIGIT
+PLACE = (I8(1) << I8(31)) - I8(1)  # the largest; counts are int32
 
 
 @exact_jit
@@ -35,6 +39,84 @@ def merged(x, places, out, low, middle, high, is_down):
         out[k + rest - i] = places[rest]
     for rest in range(j, high):
         out[rest] = places[rest]
+
+
+@exact_jit
+def merge_sort(x, out, other, start, stop, is_down):
+    """Sort the places start to stop - 1 of out; equals keep their order. other: as much memory."""
+    for low in range(start, stop, RUN):
+        for k in range(low + 1, min(low + RUN, stop)):
+            i, place = k, out[k]
+            while i > low and is_before(x[place], x[out[i - 1]], is_down):
+                out[i] = out[i - 1]
+                i -= 1
+            out[i] = place
+    width = RUN
+    while width < stop - start:
+        for places, target in ((out, other), (other, out)):
+            for low in range(start, stop, 2 * width):
+                middle, high = min(low + width, stop), min(low + 2 * width, stop)
+                merged(x, places, target, low, middle, high, is_down)
+            width *= 2
+
+
+@exact_jit
+def rank_f4(x):
+    """Return an int that is ordered as x is, with one for both zeros, and the largest for NaN."""
+    bits = I8(F4(x + F4(0.0)).view(I4))
+    bits = bits if bits >= 0 else bits ^ I8(0x7FFFFFFF)
+    return bits if x == x else I8(0x7FFFFFFF)
+
+
+@exact_jit
+def rank_f8(x):
+    """Return the same for float64."""
+    bits = F8(x + F8(0.0)).view(I8)
+    bits = bits if bits >= 0 else bits ^ I8(0x7FFFFFFFFFFFFFFF)
+    return bits if x == x else I8(0x7FFFFFFFFFFFFFFF)
+
+
+@exact_jit
+def rank_i8(x):
+    """Return x."""
+    return x
+
+
+@exact_jit
+def sort_by_keys(x, out, other, n, is_down):
+    """Write words of a key and a place to out, and sort them, there and back by way of other.
+
+    A key is what an element's rank exceeds the least one by, without the lowest bits where it has
+    more than KEY. The words are sorted by one digit of their keys after the other, the lowest
+    first. Returns how often they went to the other side, and the bits that the keys lack.
+    """
+    least = most = rank_T(x[0])
+    for i in range(1, n):
+        rank = rank_T(x[i])
+        least, most = min(least, rank), max(most, rank)
+    width, span = I8(0), U8(most) - U8(least)
+    while width < 64 and span >> U8(width):
+        width += 1
+    lacking, counts = max(width - KEY, I8(0)), columns_i4()
+    for k in range(DIGITS * VALUES):
+        counts[k] = 0
+    for i in range(n):
+        rank = U8(rank_T(x[i]))
+        key = I8((U8(most) - rank if is_down else rank - U8(least)) >> U8(lacking))
+        out[i] = key << KEY | i
+        for digit in range(DIGITS):
+            counts[digit * VALUES + (key >> digit * DIGIT & (VALUES - 1))] += 1
+    words, target, passes = out, other, (width - lacking + DIGIT - 1) // DIGIT
+    for digit in range(passes):
+        total = I4(0)
+        for k in range(digit * VALUES, (digit + 1) * VALUES):
+            counts[k], total = total, total + counts[k]
+        for i in range(n):
+            k = digit * VALUES + (words[i] >> (KEY + digit * DIGIT) & (VALUES - 1))
+            target[counts[k]] = words[i]
+            counts[k] += 1
+        words, target = target, words
+    return passes, lacking
 
 
 @exact_jit
@@ -79,8 +161,8 @@ def select(x, out, n, k, is_down):
 def argsort_T(x_at, out_at, other_at, n, size, descending, start, stop):
     """Write the places that sort rows start to stop - 1 to out: ascending, or descending if not 0.
 
-    Of fewer than n, the first `size` of them. All: a stable merge sort, there and back by way of
-    `other`, memory for as many places as out.
+    Of fewer than n, the first `size` of them. All: a stable sort, there and back by way of `other`,
+    memory for as many places as out.
     """
     is_down = descending != 0
     for row in range(start, stop):
@@ -89,17 +171,20 @@ def argsort_T(x_at, out_at, other_at, n, size, descending, start, stop):
             select(x, out, n, size, is_down)
             continue
         other = i8_at(other_at + row * n * 8)
-        for low in range(0, n, RUN):
-            for k in range(low, min(low + RUN, n)):
-                i = k
-                while i > low and is_before(x[k], x[out[i - 1]], is_down):
-                    out[i] = out[i - 1]
-                    i -= 1
-                out[i] = k
-        width = RUN
-        while width < n:
-            for places, target in ((out, other), (other, out)):
-                for low in range(0, n, 2 * width):
-                    middle, high = min(low + width, n), min(low + 2 * width, n)
-                    merged(x, places, target, low, middle, high, is_down)
-                width *= 2
+        words, lacking, is_keyed = out, KEY, FEW <= n <= PLACE
+        if is_keyed:
+            passes, lacking = sort_by_keys(x, out, other, n, is_down)
+            words = other if passes & 1 else out
+        else:
+            for i in range(n):
+                out[i] = i
+        low = I8(0)
+        while low < n:  # those of one key, or all
+            high = low if is_keyed else n
+            while high < n and words[high] >> KEY == words[low] >> KEY:
+                high += 1
+            for i in range(low, high):
+                out[i] = words[i] & PLACE if is_keyed else out[i]
+            if lacking and high - low > 1:
+                merge_sort(x, out, other, low, high, is_down)
+            low = high

@@ -157,6 +157,12 @@ def as_many_steps(t: Tester, told: Any, steps: int) -> None:
         )
 
 
+def are_alike(t: Tester, tokens: Any, *seeds: int) -> bool:
+    """Return whether two seeds have equal second losses, too: a head may begin with zeros."""
+    first, second = (training(t, tokens, seed, 2)["losses"] for seed in seeds)
+    return np.array_equal(first, second)
+
+
 def few(t: Tester) -> None:
     """Fail unless the seeds of a whole run, with a few steps each, are trainings of their own."""
     tokens, begins = topics(t, LEAST), {}
@@ -164,11 +170,11 @@ def few(t: Tester) -> None:
         told = training(t, tokens, seed, seed + 1)
         as_many_steps(t, told, seed + 1)
         loss = float(recorded(t, told, seed + 1)[0])
-        if loss in begins:
+        if loss in begins and are_alike(t, tokens, begins[loss], seed):
             t.fail(
                 "same_for_all",
                 f"seeds {begins[loss]} and {seed}: two trainings",
-                "the same first loss to the last bit",
+                "the same losses to the last bit",
                 "Does all of the seed reach what draws, or a part of it?",
             )
         begins[loss] = seed

@@ -32,6 +32,7 @@ TYPED = (
     "lib.cumsum(x, 1)", "x + row", "x + column", "x * 2.0", "x ** 2", "x ** 4", "x ** y", "x.T + y",
     "x @ y", "x.T @ y", "x @ row", "x > 0.5", "lib.where(x > 0.5, x, y)", "lib.stack([x, y])",
     "x.clone()", "x[::2, 1:] * 2.0", "x.reshape(-1)", "(x * y + x).sum()",
+    "x.T * 2.0", "x.T.exp()", "x.T * y.T", "lib.argsort(x)", "y.mul_(1.0)", "y[0].fill_(0.5)",
 )  # fmt: skip
 
 

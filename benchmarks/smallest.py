@@ -30,7 +30,8 @@ TYPED = (
     "b.sum(0)", "b.mean()", "b.max()", "b.T", "b.reshape(4)", "b[0]", "b[:, 1]", "b > 0",
     "(b * b).sum()", "lib.where(b > 0, b, 0.0)", "lib.softmax(b, -1)", "lib.log_softmax(b, -1)",
     "lib.stack([a, a])", "lib.zeros((2, 2))", "b.clone()", "b.detach()", "b[0, 0].item()",
-    "lib.tanh(b @ b + a)",
+    "lib.tanh(b @ b + a)", "w.add_(1.0)", "w.sub_(g)", "w.copy_(g)", "w.__setitem__(0, 0.5)",
+    "w.__setitem__(0, g[1])", "w[0].add_(1.0)",
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "prod", "norm", "argmax", "argmin", "any", "all", "cumsum")
 SHOWN = 5  # calls before the first turn: the first ones find their kernels
@@ -65,6 +66,7 @@ def operands(make: Callable[..., Any], lib: Any) -> dict[str, Any]:
         "lib": lib, "np": np, "numbers": numbers,
         "a": make([0.5, 0.75]), "b": make([[0.5, 0.25], [0.75, 0.5]]), "c": make([[0.5], [0.25]]),
         "u": make([0.5, 0.25, 0.75]), "v": make([0.75, 0.5, 0.25]),
+        "w": make([0.5, 0.25]).detach(), "g": make([0.1, 0.2]).detach(),
     }  # fmt: skip
 
 

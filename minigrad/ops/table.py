@@ -212,7 +212,7 @@ def _install():
     Variable.__matmul__ = called_as(product, fast_path(product, _product))
     Variable.__rmatmul__ = called_as(product, fast_path(product, functions["matmul"], "reflected"))
     Variable.__getitem__ = indexing.get_item
-    Variable.__setitem__ = indexing.set_item
+    Variable.__setitem__ = indexing.assign
     Variable.__iter__ = indexing.rows_of_axis_0
     FUNCTIONS.update(functions)
     Variable.clone = teaching(shape.clone)

@@ -114,17 +114,20 @@ class Programs(Device):
         bound = program.layouts.get(key)
         if bound is None:
             bound = self._bind_elementwise(program, key, operands, outputs[0].shape, in_place)
+            self._keep_entries(program, operands, len(outputs), in_place)
         self.launch(program, bound, operands)
-        entries = program.entry_in_place if in_place else program.entry
-        if len(operands) == 3 and type(operands[1]) is float and not in_place:
+
+    def _keep_entries(self, program, operands, n_outputs, in_place):
+        """Keep flat kernels, if the program has them, for callers that check layouts themselves."""
+        dtype, entries = operands[-n_outputs].dtype, program.entry
+        if in_place:
+            entries = program.entry_in_place
+        elif len(operands) == 3 and type(operands[1]) is float:
             entries = program.entry_number
-        dtype = outputs[0].dtype
-        if entries[dtype.index] is None:
-            self._keep_entry(program, entries, operands, dtype, len(outputs), in_place)
-        if dtype.kind == "b" and not in_place and isinstance(inputs[0], Array):
-            entries, dtype = program.entry_bool, inputs[0].dtype
-            if entries[dtype.index] is None:
-                self._keep_entry(program, entries, operands, dtype, len(outputs), in_place)
+        self._keep_entry(program, entries, operands, dtype, n_outputs, in_place)
+        if dtype.kind == "b" and not in_place and isinstance(operands[0], Array):
+            dtype = operands[0].dtype
+            self._keep_entry(program, program.entry_bool, operands, dtype, n_outputs, in_place)
 
     def _keep_entry(self, program, entries, operands, dtype, n_outputs, in_place):
         """Keep one dtype's flat kernel for callers that check the layout themselves."""

@@ -30,8 +30,8 @@ TYPED = (
     "b.sum(0)", "b.mean()", "b.max()", "b.T", "b.reshape(4)", "b[0]", "b[:, 1]", "b > 0",
     "(b * b).sum()", "lib.where(b > 0, b, 0.0)", "lib.softmax(b, -1)", "lib.log_softmax(b, -1)",
     "lib.stack([a, a])", "lib.zeros((2, 2))", "b.clone()", "b.detach()", "b[0, 0].item()",
-    "lib.tanh(b @ b + a)", "w.add_(1.0)", "w.sub_(g)", "w.copy_(g)", "w.__setitem__(0, 0.5)",
-    "w.__setitem__(0, g[1])", "w[0].add_(1.0)",
+    "lib.tanh(b @ b + a)", "w.add_(1.0)", "w.sub_(g)", "w.copy_(g)", "w[0].fill_(0.5)",
+    "w[0].copy_(g[1])",
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "prod", "norm", "argmax", "argmin", "any", "all", "cumsum")
 SHOWN = 5  # calls before the first turn: the first ones find their kernels

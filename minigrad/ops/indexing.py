@@ -275,11 +275,7 @@ def _is_view(index):
 @named
 @uninterrupted
 def set_item(x, index, value):
-    """Sets x[index] = value in place. value broadcasts to x[index] and is converted to x's dtype.
-
-    The write is recorded if gradients depend on it. Of several values for one element the last one
-    stays.
-    """
+    """Sets x[index] = value with all checks, and records it if gradients depend on it."""
     x.write_check("x[index] = y")
     if isinstance(value, (int, float, np.floating)):
         value = stored_number("x[index] = y", value, x.dtype)
@@ -323,7 +319,11 @@ def set_item(x, index, value):
 
 
 def assign(x, index, value):
-    """Sets x[index] = value, by a shorter way where nobody records or watches it."""
+    """Sets x[index] = value in place. value broadcasts to x[index] and is converted to x's dtype.
+
+    The write is recorded if gradients depend on it. Of several values for one element the last one
+    stays.
+    """
     if not is_written(CopyOf, x, value, index):
         set_item(x, index, value)
 

@@ -5,7 +5,6 @@ all other writes go.
 """
 
 from minigrad.array.array import View
-from minigrad.array.dtypes import float32, float64
 from minigrad.devices.backend import chosen
 from minigrad.devices.cpu.device import cpu
 from minigrad.memory.interrupts import uninterrupted
@@ -13,8 +12,6 @@ from minigrad.ops.fast import EXACT, USABLE
 from minigrad.ops.subscripts import spec_of, viewed
 from minigrad.tape.modes import NO_GRAD, RECORD, state
 from minigrad.tape.node import user_place
-
-PLAIN = float32, float64
 
 
 @uninterrupted
@@ -24,7 +21,10 @@ def is_written(op, x, value, index=None):
     Returns whether it did; if not, nothing has happened. op: elementwise, of two operands.
     """
     array = x.array
-    if not (array.dtype in PLAIN and _is_usable(x, array) and chosen.device is None):
+    dtype = array.dtype
+    if not dtype.is_float or dtype.is_narrow or chosen.device is not None:
+        return False
+    if not _is_usable(x, array):
         return False
     shape, strides, offset = array.shape, array.strides, array.offset
     if index is not None:
@@ -34,7 +34,7 @@ def is_written(op, x, value, index=None):
         shape, strides, offset = viewed(strides, offset, spec)
     if 0 in array.strides or 0 in strides or 0 in shape:
         return False
-    kind, storage, dtype = type(value), array.storage, array.dtype
+    kind, storage = type(value), array.storage
     if kind is float or kind is int:
         if not -EXACT <= value <= EXACT:  # the dtype may not hold it, or it is NaN
             return False

@@ -112,6 +112,7 @@ def main(arguments):
     is_all = command == "test" and "--all" in rest
     set_up(environment, extras_for("test --all" if is_all else command))
     if command == "setup":
+        tell("Next: python3 start.py lab. To type minigrad and pytest in a terminal: " + ACTIVATE)
         return 0
     if command == "test":
         return hand_over(MODULE + ["pytest"] + side_by_side() + selection(rest), environment)

@@ -216,7 +216,10 @@ def _write(path, arrays, notes):
 
 def _refused(what, path, error):
     found = getattr(error, "strerror", None) or str(error)
-    return StateError(f"{what}: wanted a file at {path}", found, "nothing was changed")
+    fix = "a file that is there is as it was"
+    if isinstance(error, FileNotFoundError):
+        fix = f"make its folder first: pathlib.Path({str(path.parent)!r}).mkdir(parents=True)"
+    return StateError(f"{what}: wanted a file at {path}", found, fix)
 
 
 @teaching
@@ -322,6 +325,8 @@ def _read(path):
     except FileNotFoundError:
         raise StateError(f"load: wanted a checkpoint at {path}", "there is no such file") from None
     except (OSError, safetensors.SafetensorError, ValueError) as error:
+        if path.is_dir():
+            raise StateError(f"load: wanted a checkpoint at {path}", "it is a folder") from None
         raise StateError(
             f"load: wanted a checkpoint at {path}",
             f"no complete safetensors file: {error}",

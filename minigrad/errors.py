@@ -25,11 +25,19 @@ def is_generated(filename: str) -> bool:
 
 
 def user_frame():
-    """Returns the innermost frame outside minigrad, or None."""
-    frame = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    """Returns the innermost frame outside minigrad and installed libraries, or None.
+
+    If there are only libraries outside minigrad, the innermost of theirs.
+    """
+    frame, inner = sys._getframe(1), None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not is_ours(name):
+            inner = inner or frame
+            if not name.startswith(_LIBRARIES):  # as matplotlib's, which asks for an ndarray
+                return frame
         frame = frame.f_back
-    return frame
+    return inner
 
 
 def _ipython():

@@ -278,7 +278,8 @@ ADVICE = {
     "sort": "mg.sort(x, axis=1) gives the values alone, as np.sort; mg.argsort(x, 1) their places",
     "normalize": "mg.normalize(x, axis=1) divides by the Euclidean norm along an axis; for another "
     "p, x / (x.abs() ** p).sum(axis=1, keepdims=True) ** (1 / p)",
-    "batches": "mg.data.batches(x, y, batch_size=32): any number of arrays, and the rest by name",
+    "batches": "mg.data.batches(x, y, batch_size=32, seed=epoch): any number of arrays, and the "
+    "rest by name; a seed shuffles, another one in another order",
     "distributed.batches": "mg.distributed.batches(x, y, batch_size=32): any number of arrays, and "
     "the rest by name",
     "distributed.backward": "replica.backward(loss, weight=len(x)): the weight is the number of "

@@ -18,6 +18,7 @@ from minigrad.errors import (
     MinigradError,
     OutOfMemoryError,
     ShapeError,
+    StateError,
 )
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -564,3 +565,26 @@ def test_allclose_compares_within_tolerances_as_numpy():
         mg.allclose(a, a, atol=1.0)
     with pytest.raises(ArgumentError):
         mg.allclose(a, a, absolute=-1.0)
+
+
+def test_a_transposed_view_is_written_in_place():
+    x = mg.variable([[1.0, 2.0], [3.0, 4.0]])
+    x.T += mg.variable([[0.0, 1.0], [0.0, 0.0]])
+    assert x.tolist() == [[1.0, 2.0], [4.0, 4.0]]
+    for value in (5.0, x, x.clone().T):
+        with pytest.raises(ArgumentTypeError, match=r"x.copy_\(y.T\)"):
+            x.T = value
+    assert x.tolist() == [[1.0, 2.0], [4.0, 4.0]]
+
+
+def test_an_error_inside_a_library_names_the_line_that_called_it():
+    losses = [mg.ones(2, requires_grad=True) * 2.0]
+    with pytest.raises(GradientError, match=r"where: test_newcomer.py:\d+  np.atleast_1d\(losses"):
+        np.atleast_1d(losses)
+
+
+def test_checkpoints_say_what_is_wrong_with_a_path(tmp_path):
+    with pytest.raises(StateError, match=r"mkdir\(parents=True\)"):
+        mg.save(tmp_path / "new" / "run.safetensors", model=mg.nn.Linear(2, 2))
+    with pytest.raises(StateError, match="it is a folder"):
+        mg.load(tmp_path)

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l04_accumulation.pictures import draw_arrivals, draw_sum_of_rows
 
 plt.style.use("minigrad.course.house")

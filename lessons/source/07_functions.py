@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, load, needs, predict, scrub
+from minigrad.course import check, hint, load, needs, predict, scrub
 from minigrad.course.pictures import draw_losses
 
 plt.style.use("minigrad.course.house")

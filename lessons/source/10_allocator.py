@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l10_allocator.drawing import (
     Game,
     PlainSystem,

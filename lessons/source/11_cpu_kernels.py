@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 import minigrad as mg
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l11_cpu_kernels.drawing import (
     draw_roofline,
     draw_times,

@@ -29,7 +29,7 @@ from numba import njit, prange
 
 import minigrad as mg
 from minigrad import cuda
-from minigrad.course import check, load, needs, predict, scrub
+from minigrad.course import check, hint, load, needs, predict, scrub
 from minigrad.course.l12_numba_errors.card import Table
 from minigrad.course.l12_numba_errors.drawing import (
     draw_results,

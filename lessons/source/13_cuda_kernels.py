@@ -24,7 +24,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import cuda
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l13_cuda_kernels.drawing import draw_grid, draw_moment, draw_orders, one_order
 from minigrad.course.pictures import draw_losses
 from minigrad.simt.watch.interleaving import run_in_some_order

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, load, needs, predict, scrub
+from minigrad.course import check, hint, load, needs, predict, scrub
 from minigrad.course.l14_compile import costs, generate, machine
 from minigrad.course.l14_compile.drawing import draw_kernels, draw_plan, table
 from minigrad.course.l14_compile.programs import Draft

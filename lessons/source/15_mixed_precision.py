@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l15_mixed_precision.drawing import draw_exponents, draw_gaps, draw_scale
 
 plt.style.use("minigrad.course.house")

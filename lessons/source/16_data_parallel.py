@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l16_data_parallel.drawing import Rounds, draw_waits
 from minigrad.course.l16_data_parallel.driver import run_workers
 from minigrad.course.l16_data_parallel.ranks import launch

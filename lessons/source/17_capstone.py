@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import minigrad as mg
-from minigrad.course import capstone, check, engine, load, needs, predict, scrub
+from minigrad.course import capstone, check, engine, hint, load, needs, predict, scrub
 from minigrad.course import capstone_tasks as tasks
 from minigrad.course.l17_capstone.drawing import draw_beside, draw_pole, draw_reach, draw_wrong
 from minigrad.grader.folder import find_folder

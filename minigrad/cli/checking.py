@@ -121,13 +121,15 @@ def remember(folder: CourseFolder, graded: Result) -> bool:
     """Save the points; if that fails, say so and go on.
 
     Returns:
-        Whether an exercise failed that had failed before with the very same code.
+        Whether an exercise failed that had failed before with the very same code, when somebody
+        had asked: a lesson's `watch` has graded each save already.
     """
     before = progress.load(folder.state)["exercises"]
     same = any(
         not exercise.passed
         and not exercise.is_untouched
-        and before.get(exercise.id, {}).get("hash") == exercise.fingerprint
+        and (entry := before.get(exercise.id, {})).get("hash") == exercise.fingerprint
+        and not entry.get("watched")
         for exercise in graded.exercises
     )
     try:

@@ -102,7 +102,7 @@ def row(standing: Standing, style: Style) -> str:
 
 
 def hints_taken(exercise: Exercise, n: int) -> str:
-    """Return in words how many hints were taken; the solution follows the last."""
+    """Return in words how many hints were taken; after the last comes where the solution is."""
     if n > len(exercise.hints):
-        return f"{len(exercise.hints)} hints and the solution"
+        return f"{len(exercise.hints)} hints, told where the solution is"
     return f"{n} hint{'s' if n > 1 else ''}" if n else ""

@@ -29,6 +29,8 @@ def next_hint(name: str, folder: CourseFolder) -> str:
         raise CourseError(f"a hint is for one exercise: {names}")
     exercise = exercises[0]
     entry = progress.load(folder.state)["exercises"].get(exercise.id, {})
+    if asked is None and entry.get("best", 0) >= exercise.points:  # no help that was needed
+        return "\n".join([f"{exercise.id} is solved. Its hints:", *map(_shown, exercise.hints)])
     step = entry.get("hints", 0) + 1 if asked is None else asked
     if step < 1:
         raise CourseError("hints are numbered from 1")
@@ -39,8 +41,13 @@ def next_hint(name: str, folder: CourseFolder) -> str:
         note = f"\n(not remembered: {error}; `minigrad hint {exercise.id}.{step + 1}` is the next)"
     if step > len(exercise.hints):
         return f"All hints for {exercise.id} are given. {solution_place(folder, exercise)}{note}"
-    text = textwrap.indent(textwrap.fill(exercise.hints[step - 1], 88), "  ")
-    return f"Hint {step} of {len(exercise.hints)} for {exercise.id}:\n{text}{note}"
+    of = f"Hint {step} of {len(exercise.hints)} for {exercise.id}:"
+    return f"{of}\n{_shown(exercise.hints[step - 1])}{note}"
+
+
+def _shown(text: str) -> str:
+    """Return a hint's lines."""
+    return textwrap.indent(textwrap.fill(text, 88), "  ")
 
 
 def solution_place(folder: CourseFolder, exercise: Exercise) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from minigrad.course.hints import next_hint
 from minigrad.course.notebook import links_after
-from minigrad.course.regrading import POLL_SECONDS, Watch, signature_of
+from minigrad.course.regrading import POLL_SECONDS, Watch, gone, signature_of
 from minigrad.course.scores import Standing, standings
 from minigrad.grader import progress
 from minigrad.grader.card import BORDER, QUIET, Card, link_row
@@ -27,6 +27,8 @@ class LiveCard:
         self.folder = folder
         self.stem = stem
         self.said = f"Save exercises/{stem}.py, and what you changed is graded here."
+        if not (folder.root / "exercises" / f"{stem}.py").exists():
+            self.said = gone(stem)
         self.results: list[Result] = []
         self.hint = ""
         self.ended = threading.Event()
@@ -51,7 +53,7 @@ class LiveCard:
         if isinstance(news, Result):
             self.results.append(news)
             with contextlib.suppress(OSError):
-                progress.record(self.folder.state, news)
+                progress.record(self.folder.state, news, is_watched=True)
         else:
             self.said, self.results, self.hint = news.lstrip("- "), [], ""
         self.show()

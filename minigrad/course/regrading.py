@@ -55,8 +55,7 @@ class Watch:
                 self.n_missing[path] += 1
                 if self.n_missing[path] == 2:  # an editor may replace a file in two steps
                     self.signatures[path] = None
-                    number = self.files[path][:2]
-                    yield f"exercises/{path.name} is gone; `minigrad reset {number}` brings it back"
+                    yield gone(self.files[path])
                 continue
             self.n_missing[path] = 0
             if now != self.signatures[path]:
@@ -93,6 +92,11 @@ class Watch:
                 return
             if not is_whole:
                 return  # the others would say the same
+
+
+def gone(stem: str) -> str:
+    """Return what to say of an exercise file that is not there."""
+    return f"exercises/{stem}.py is gone; `minigrad reset {stem[:2]}` brings it back"
 
 
 def signature_of(path: Path) -> Signature | None:

@@ -130,8 +130,11 @@ def _alone(state: Path) -> Iterator[None]:
         yield
 
 
-def record(state: Path, result: Result) -> dict[str, Any]:
-    """Save a graded result; a file that did not load takes no points away."""
+def record(state: Path, result: Result, is_watched: bool = False) -> dict[str, Any]:
+    """Save a graded result; a file that did not load takes no points away.
+
+    is_watched: whether a save was graded, not because somebody asked.
+    """
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
 
     def change(data: dict[str, Any]) -> None:
@@ -142,7 +145,7 @@ def record(state: Path, result: Result) -> dict[str, Any]:
             entry.update(points=exercise.points, of=exercise.of, when=now)
             entry["best"] = max(entry.get("best", 0), exercise.points)
             entry["runs"] = entry.get("runs", 0) + 1
-            entry["hash"] = exercise.fingerprint
+            entry["hash"], entry["watched"] = exercise.fingerprint, is_watched
             entry["passed_hash"] = exercise.fingerprint if exercise.passed else None
 
     return update(state, change)

@@ -150,8 +150,9 @@ def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
     shown = [without_command(line) for line in shown]
     if is_whole:
         return shown
-    name = exercise_id.partition(".")[2]
-    rest = f"({len(printed)} lines or more; in the notebook, check(mine.{name}) shows them all)"
+    lesson, _, name = exercise_id.partition(".")
+    call = f'check(load("{lesson}").{name})'
+    rest = f"({len(printed)} lines or more; in the notebook, {call} shows them all)"
     return [*shown[:PRINTED_LINES], rest]
 
 

@@ -60,7 +60,7 @@ def _write(op, x, others, called):
     if shape != target.shape:
         raise ShapeError(
             f"{name}: wanted operands that broadcast to {target.shape}",
-            f"{[v.shape for v in variables[1:]]}",
+            " and ".join(f"{v.shape}" for v in variables[1:]),
         )
     arrays = [o.array if isinstance(o, Variable) else o for o in others]
     dtype = op.result_dtype([target, *arrays])

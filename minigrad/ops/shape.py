@@ -17,7 +17,7 @@ from minigrad.array.layout import (
     size_of,
 )
 from minigrad.devices.backend import device_of
-from minigrad.errors import ShapeError
+from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.gradient_plan import sum_to
@@ -136,6 +136,20 @@ def transpose(x):
     """Reverses the order of the axes, as x.T; a view.  (a, b, ..., z) -> (z, ..., b, a)."""
     x = as_variable(x, "transpose")
     return Permute.apply(x, BACKWARDS[len(x.array.shape)])
+
+
+def keep_transposed(x, value):
+    """Takes what x.T += y has made of x.T: x is written already. Raises for any other value."""
+    array = getattr(value, "array", None)
+    if array is None or (array.storage, array.layout()) != (
+        x.array.storage,
+        (x.array.shape[::-1], x.array.strides[::-1], x.array.offset),
+    ):
+        raise ArgumentTypeError(
+            "x.T = y: wanted no value for T, which is a view of x",
+            type(value).__name__,
+            "x.copy_(y.T) writes to x",
+        )
 
 
 def on_last(function, x, axis):

@@ -220,7 +220,9 @@ def _install():
         setattr(Variable, name, teaching(getattr(Variable, name)))
     Variable.to = teaching(devices.to)
     Variable.backward = teaching(Variable.backward)
-    Variable.T = property(functions["transpose"], doc="The axes in reverse order, a view.")
+    Variable.T = property(
+        functions["transpose"], shape.keep_transposed, doc="The axes in reverse order, a view."
+    )
     inplace.install(Variable)
 
 

@@ -170,7 +170,7 @@ def test_prints_are_shown_in_part_and_all_of_them_are_pointed_to(course, capsys)
     assert "Printed   line 0\n" in out
     assert "line 4\n" in out
     assert "line 5\n" not in out
-    assert "check(mine.central_difference) shows them all" in out
+    assert 'check(load("00").central_difference) shows them all' in out
     card = repr(check("00.central_difference"))
     assert "line 4" in card
     assert "line 4" in check("00.central_difference")._repr_html_()
@@ -216,9 +216,35 @@ def test_status_keeps_points_through_an_edit_elsewhere_and_no_longer(course, how
 
 
 def test_status_tells_hints_from_the_solution(course, capsys):
-    for taken in ("1 hint", "2 hints", "3 hints", "3 hints and the solution"):
+    for taken in ("1 hint", "2 hints", "3 hints", "3 hints, told where the solution is"):
         main(["hint", "00.slope"])
         assert status_line("slope", capsys).endswith(f"min  {taken}")
+
+
+def test_hints_for_a_solved_exercise_are_shown_at_once_and_not_counted(course, capsys):
+    solve(course)
+    main(["check", "00.slope"])
+    capsys.readouterr()
+    main(["hint", "00.slope"])
+    assert capsys.readouterr().out.startswith("00.slope is solved. Its hints:\n  ")
+    assert "hint" not in status_line("slope", capsys)
+
+
+def test_what_a_lesson_has_graded_at_its_save_is_no_earlier_check(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    solve(course)
+    path.write_text(path.read_text().replace("(2 * eps)", "eps"))
+    main(["check", "00.slope"])
+    assert "has not changed since" not in capsys.readouterr().out
+    main(["check", "00.slope"])
+    again = "has not changed since" in capsys.readouterr().out
+    progress.update(
+        course / ".minigrad",
+        lambda data: data["exercises"]["00.slope"].update(watched=True),
+    )
+    main(["check", "00.slope"])
+    assert again
+    assert "has not changed since" not in capsys.readouterr().out
 
 
 def test_status_shows_points_and_tiles(course, capsys):

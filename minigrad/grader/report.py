@@ -106,7 +106,12 @@ def asked(check: CheckResult, exercise: ExerciseResult) -> str:
     if check.without:
         return f"{text} It earns nothing without {' or '.join(check.without)}."
     leader = exercise.leader_of(check)
-    return f"{text} It fails as {leader.name} does." if leader else text
+    if leader:
+        return f"{text} It fails as {leader.name} does."
+    speaking = exercise.speaking
+    if check.status == "failed" and speaking is not None and speaking is not check:
+        return f"{text} The reason is shown once {speaking.name} passes."
+    return text
 
 
 def begin_elsewhere(exercise: ExerciseResult, result: Result) -> str:

@@ -110,9 +110,10 @@ def main(arguments):
         check_lab_arguments(rest)  # before the minutes that a first set-up takes
     environment = child_environment()
     is_all = command == "test" and "--all" in rest
-    set_up(environment, extras_for("test --all" if is_all else command))
+    is_new = set_up(environment, extras_for("test --all" if is_all else command))
     if command == "setup":
-        tell("Next: python3 start.py lab. To type minigrad and pytest in a terminal: " + ACTIVATE)
+        if is_new:
+            tell("Next: python3 start.py lab. To type minigrad in a terminal: " + ACTIVATE)
         return 0
     if command == "test":
         return hand_over(MODULE + ["pytest"] + side_by_side() + selection(rest), environment)
@@ -251,12 +252,12 @@ def can_write(folder):
 
 
 def set_up(environment, extras):
-    """Bring .venv up to date; do nothing, at once, when it is."""
+    """Bring .venv up to date; do nothing, at once, when it is. Return whether it was not."""
     try:
         stamp = (read(STAMP) or "").splitlines()
         there = stamp[3].split(",") if len(stamp) > 3 else []
         if stamp[:2] == fingerprint() and not has_moved() and set(extras) <= set(there):
-            return
+            return False
         started = time.time()
         installers = find_installers()
         wanted = extras + [name for name in there if name == COMPILER and name not in extras]
@@ -271,6 +272,7 @@ def set_up(environment, extras):
             raise
         shutil.rmtree(BEFORE, ignore_errors=True)
         tell("Set up in {0:.0f} seconds.".format(time.time() - started))
+        return True
     except OSError as error:
         explain("errno {0} {1}".format(error.errno, error.strerror), "The set-up failed")
 

@@ -32,11 +32,15 @@ def draw_gaps(axis: Any) -> None:
     size = 2.0 ** np.arange(-44, 30, 0.125)
     for name in FORMATS:
         axis.loglog(size, gap(name, size), base=2, color=COLOURS[name], label=name)
-    for place, text in ((2.0**-24, "smallest float16"), (2.0**16, "largest float16")):
+    for place, text, level, side in (
+        (2.0**-24, "smallest float16 ", 2.0**20, "top"),
+        (2.0**16, " largest float16", 2.0**-70, "bottom"),
+    ):
         axis.axvline(place, color="gray", linewidth=0.8, linestyle=":")
-        axis.text(place, 2.0**-70, f" {text}", fontsize=8, rotation=90, va="bottom")
+        axis.text(place, level, text, fontsize=8, rotation=90, va=side)
     axis.set(xlabel="size of a number", ylabel="distance to the next one")
-    axis.legend()
+    axis.set(xticks=2.0 ** np.arange(-40, 31, 10), yticks=2.0 ** np.arange(-70, 21, 10))
+    axis.legend(loc="upper left")
 
 
 def fates(numbers: np.ndarray) -> np.ndarray:

@@ -63,7 +63,8 @@ def run_inside(arguments):
 
     def on_exception(kind, error, trace):
         _note_end(first_line(error) + _place(trace), getattr(error, "ranks", ()))
-        show(kind, error, trace)
+        trace = _of_script(trace) or trace
+        show(kind, error.with_traceback(trace), trace)
 
     sys.excepthook = on_exception
     sys.argv[1:] = arguments
@@ -74,6 +75,13 @@ def run_inside(arguments):
             is_number = isinstance(exit.code, int)
             _note_end(f"exit status {exit.code}" if is_number else f"sys.exit({exit.code!r})")
         raise
+
+
+def _of_script(trace):
+    """Return a traceback from the script on: what started it is not the user's; None if all is."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(LIBRARIES):
+        trace = trace.tb_next
+    return trace
 
 
 def first_line(error):

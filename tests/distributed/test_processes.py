@@ -236,6 +236,7 @@ def test_a_fault_of_one_rank_is_an_error_on_every_other_that_names_it(
         assert said in done.stderr
     if kind == "raises":
         assert "ValueError: no such batch" in done.stderr
+        assert "runpy" not in done.stderr, "a traceback begins in the script"
     cause, *others = found = rows(done.stderr)
     assert cause[0] == 1
     place = "" if kind in ("killed", "exits") else r" \(train\.py:\d+\)"

@@ -371,11 +371,11 @@ class Compiled(Inspection):
         outside = self._outside(args)
         described = Description(args, kwargs, self.names, self.is_open, moving, outside)
         again = traced(self, args, kwargs, described)
-        found = Comparison(trace, again).difference()
-        if found is not None:
+        difference = Comparison(trace, again).difference()
+        if difference is not None:
             self.traces = [t for t in self.traces if t is not trace]
             self._runs = [t.run for t in self.traces]
-            raise changed_error(self.name, found)
+            raise changed_error(self.name, difference)
         trace.count_on()
         answer = trace.run(args, kwargs)
         if answer is MISS or answer is RECHECK:
@@ -403,13 +403,13 @@ class CompiledModule(Compiled):
     """
 
     def __getattr__(self, name):
-        found = super().__getattr__(name)
-        if not isinstance(found, MethodType) or found.__self__ is not self.function:
-            return found
+        attribute = super().__getattr__(name)
+        if not isinstance(attribute, MethodType) or attribute.__self__ is not self.function:
+            return attribute
 
-        @functools.wraps(found)
+        @functools.wraps(attribute)
         def method(*args, **kwargs):
-            out = found(*args, **kwargs)
+            out = attribute(*args, **kwargs)
             return self if out is self.function else out
 
         return method

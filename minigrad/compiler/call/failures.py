@@ -44,15 +44,15 @@ class Failure:
 
     def _leaves_of_gradients(self):
         """Return {Value with gradients: GradEffects of the leaves whose gradient is in it}."""
-        found, effects = {}, self.trace.capture.grads
+        by_value, effects = {}, self.trace.capture.grads
         flat = {id(v.storage): v for v in self.trace.capture.recording.values("captured")}
         for effect in effects:
             leaf = effect.leaf
             if leaf is None or leaf.group is None or id(leaf.group[0].flat) not in flat:
                 continue
-            leaves = found.setdefault(flat[id(leaf.group[0].flat)], [])
+            leaves = by_value.setdefault(flat[id(leaf.group[0].flat)], [])
             leaves += [effect] * (leaf._grad is not None)
-        return found | {value: [effects[k]] for value, k in self.trace.moving.items()}
+        return by_value | {value: [effects[k]] for value, k in self.trace.moving.items()}
 
     def _put_back_versions(self, storages, values):
         for value, count in self.trace.capture.written.items():

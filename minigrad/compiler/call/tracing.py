@@ -47,17 +47,17 @@ class Traced:
 
     draws = generator
 
-    def __init__(self, step, description, found, groups, members, donated, numbers):
+    def __init__(self, step, description, capture, groups, members, donated, numbers):
         self.function = step.function
         self.numbers = numbers
         key = description.key, _modes(), default_device().name, numbers.key()
         self.name, self.key = step.name, key
-        self.description, self.capture, self.moving = description, found, settle(found)
+        self.description, self.capture, self.moving = description, capture, settle(capture)
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
         self.modes, self.identities = _modes(), description.identities
         self.default = backend.chosen.default
-        self.facts = _facts(description, found, numbers)
+        self.facts = _facts(description, capture, numbers)
         self.plan: Any = None
         self.wrapper: Any = None
         self.run: Any = None
@@ -158,14 +158,14 @@ class Traced:
             raise donation.unused_error(self.unused, self.plan.results, why)
 
 
-def _planned(found, moving=()):
+def _planned(capture, moving=()):
     """Return the plan of a Capture. Raise Unfit if the device cannot run it."""
-    calls = [i.name for i in found.recording.instructions if i.op == "callback"]
-    if calls and found.device != HOST:
-        raise Unfit(f"{calls[0]} is Python, and the step computes on {found.device}")
-    if found.device == HOST:
-        return Plan(found.recording, found.idle)
-    return GpuPlan(found.recording, found.idle, found.device, moving)
+    calls = [i.name for i in capture.recording.instructions if i.op == "callback"]
+    if calls and capture.device != HOST:
+        raise Unfit(f"{calls[0]} is Python, and the step computes on {capture.device}")
+    if capture.device == HOST:
+        return Plan(capture.recording, capture.idle)
+    return GpuPlan(capture.recording, capture.idle, capture.device, moving)
 
 
 def _wrapped(binding, failed):
@@ -196,12 +196,12 @@ def traced(step, args, kwargs, description, is_first=False):
         TraceError: the function cannot become a program.
     """
     devices = [m.array.device for m in description.members]
-    found = [d for d in devices if d != HOST]
-    device = found[0] if found else HOST
+    gpus = [d for d in devices if d != HOST]
+    device = gpus[0] if gpus else HOST
     try:
         new = _traced(step, args, kwargs, description, device, is_first)
     except OtherDevice as other:
-        if found:
+        if gpus:
             raise
         device = other.found
     else:
@@ -218,7 +218,7 @@ def _traced(step, args, kwargs, description, device, is_first):
     stand_ins = StandIns(description, args, kwargs, numbers)
     outside = description.outside.items()
     with replaced([(p, numbers.argument(p.get(), where)) for where, p in outside]):
-        found = capture(
+        captured = capture(
             step.function,
             stand_ins.args,
             stand_ins.kwargs,
@@ -228,42 +228,42 @@ def _traced(step, args, kwargs, description, device, is_first):
             step.notes,
         )
     stand_ins.check_unchanged()
-    stand_ins.check_leaves(found)
-    escaped = found.kept()
+    stand_ins.check_leaves(captured)
+    escaped = captured.kept()
     if escaped and not is_first:
         raise escaped_error([value for _, value in escaped])
     by_base = {id(g.base): g for g in stand_ins.groups}
-    groups = [by_base[id(value.storage)] for value in found.recording.arguments]
-    members = [stand_ins.member_of[id(v)] for v in found.variables]
-    for value, group in zip(found.recording.arguments, groups, strict=True):
+    groups = [by_base[id(value.storage)] for value in captured.recording.arguments]
+    members = [stand_ins.member_of[id(v)] for v in captured.variables]
+    for value, group in zip(captured.recording.arguments, groups, strict=True):
         value.name = value.name or group.where
         if not group.is_fixed:
             value.storage = None
-    found.variables = []
+    captured.variables = []
     stand_ins.let_go(is_first)
-    _check_aliases(found, groups, donated)
-    check_arguments(found.recording, groups, device)
+    _check_aliases(captured, groups, donated)
+    check_arguments(captured.recording, groups, device)
     numbers.let_go()
-    new = Traced(step, description, found, groups, members, donated, numbers)
+    new = Traced(step, description, captured, groups, members, donated, numbers)
     new.began = began
     if escaped:
         new.keep(escaped)
     return new
 
 
-def _check_aliases(found, groups, donated):
+def _check_aliases(capture, groups, donated):
     """Raise if the step reaches memory that it writes in two ways.
 
     Either it also captures an argument's memory, or two Storages share the same NumPy memory
     (mg.from_numpy).
     """
-    captured = {v.storage: v for v in found.recording.values("captured")}
+    captured = {v.storage: v for v in capture.recording.values("captured")}
     reached = [*(g.storage for g in groups), *captured]
-    for value, group in zip(found.recording.arguments, groups, strict=True):
+    for value, group in zip(capture.recording.arguments, groups, strict=True):
         is_donated = any(m in donated for m in group.members)
-        is_written = value in found.written
+        is_written = value in capture.written
         other = None if group.is_fixed else captured.get(group.storage)
-        if other is not None and (is_donated or is_written or other in found.written):
+        if other is not None and (is_donated or is_written or other in capture.written):
             what = "is donated" if is_donated else "is written in place"
             raise TraceError(
                 f"{group.where} {what}, and the compiled step also reaches its memory from outside",
@@ -273,7 +273,7 @@ def _check_aliases(found, groups, donated):
         if is_written or is_donated:
             _check_foreign(group.where, group.storage, reached)
     for storage, value in captured.items():
-        if value in found.written:
+        if value in capture.written:
             _check_foreign(value.name or "memory from outside", storage, reached)
 
 
@@ -292,13 +292,13 @@ def _modes():
     return state.path, state.is_inference, state.recording, state.autocast
 
 
-def _facts(description, found, numbers):
+def _facts(description, capture, numbers):
     facts = dict(description.facts)
     for leaf in numbers.deciding():
         facts[leaf.where, "value"] = description.numbers[leaf.where]
     facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
     facts["the call", "autocast"] = state.autocast
-    for effect in found.grads:
+    for effect in capture.grads:
         if effect.leaf is not None:
             facts[effect.where, "whether .grad is None"] = effect.was_none
     return facts

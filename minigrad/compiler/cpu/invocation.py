@@ -101,7 +101,7 @@ class Writer:
         """Return the Invocations that add up the partial sums of the threads."""
         if call.kernel is None:
             return [self._finish_opaque(call)]
-        found, partials = [], iter(call.partials)
+        invocations, partials = [], iter(call.partials)
         for what, k, slot, count in call.kernel.partial:
             o, holes = call.item.outputs[k], Holes()
             if what == "all":
@@ -111,7 +111,7 @@ class Writer:
                 holes.add("{}", count)
                 target, *rest = holes.texts
                 text = f"{target} = {kind}(total({rest[0]}, T, {rest[1]}))"
-                found.append(Invocation(text, holes.values))
+                invocations.append(Invocation(text, holes.values))
                 continue
             n, totals = call.kernel.columns, call.kernel.totals_at
             stride = next((s for s in reversed(o.strides) if s), 1)
@@ -120,8 +120,8 @@ class Writer:
             place = slot * n * size
             if totals is not None:
                 place, sums = size * totals + 8 * slot * n, float64
-            found.append(self._add_columns(call, (place, sums), out, stride, n, count))
-        return found
+            invocations.append(self._add_columns(call, (place, sums), out, stride, n, count))
+        return invocations
 
     def _finish_opaque(self, call):
         """Sum the parts at the start of each thread's scratch into the only output."""
@@ -154,7 +154,7 @@ class Writer:
         if call.kernel is not None:
             return [self._tile(call, plan)]
         part = "t, T" if call.is_cut else "0, 1"
-        found = []
+        invocations = []
         for places in offsets:
             holes = Holes()
             for x, o in zip((a, b, out), places, strict=True):
@@ -164,8 +164,8 @@ class Writer:
             kind = out.dtype.code
             self.includes.add(f"product.{kind}")
             text = f"product_{kind}({part}, {', '.join(holes.texts)})"
-            found.append(Invocation(text, holes.values))
-        return found
+            invocations.append(Invocation(text, holes.values))
+        return invocations
 
     def _opaque(self, call):
         i = call.item.instruction
@@ -173,20 +173,20 @@ class Writer:
             self.checks.append(i)
             addresses = [self.address(r.value, r.offset) for r in (*i.inputs, *i.outputs)]
             return [Invocation(f"callback({len(self.checks)})", addresses)]
-        found, holes = call.kernel_call, Holes()
-        self.includes.add(found.include)
-        for x in found.operands:
+        kernel_call, holes = call.kernel_call, Holes()
+        self.includes.add(kernel_call.include)
+        for x in kernel_call.operands:
             holes.add(*self._operand(call, x))
-        for x in found.numbers:
+        for x in kernel_call.numbers:
             holes.add(*x) if type(x) is tuple else holes.add("{}", x)
-        if found.extent is None:
+        if kernel_call.extent is None:
             self.checks.append(i)
             before = ", ".join(holes.texts)
             holes.add("{}", len(self.checks))
-            text = f"if {found.function}({before}) >= 0: i8_at(status)[0] = {holes.texts[-1]}"
+            text = f"if {kernel_call.function}({before}) >= 0: i8_at(status)[0] = {holes.texts[-1]}"
             return [Invocation(text, holes.values)]
-        text = f"{found.function}({', '.join([*holes.texts, '{b}', '{e}'])})"
-        return [Invocation(text, holes.values, found.extent)]
+        text = f"{kernel_call.function}({', '.join([*holes.texts, '{b}', '{e}'])})"
+        return [Invocation(text, holes.values, kernel_call.extent)]
 
     def _operand(self, call, x):
         """Return (text, its values) of an operand of a KernelCall."""

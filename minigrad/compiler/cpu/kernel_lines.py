@@ -116,14 +116,14 @@ class Body(Loops):
 
     def _kept(self):
         """Return the costly values per element that several passes need; one pass computes them."""
-        found, seen = [], set()
+        costly, seen = [], set()
         for level in range(1, self.depth + 2):
             roots = [e.args[0] for e in reductions(self.formulas, level)]
             roots = roots if level <= self.depth else self.formulas
             used = elements(roots)
-            found += [e for e in used if e.op in OWN and e in seen and e not in found]
+            costly += [e for e in used if e.op in OWN and e in seen and e not in costly]
             seen |= set(used)
-        return found
+        return costly
 
     @property
     def row_block(self):
@@ -272,13 +272,13 @@ class Body(Loops):
 
     def keep(self):
         """Return lines that store the costly values of this pass for later passes."""
-        found = []
+        lines = []
         for slot, e in enumerate(self.kept, len(self.columns)):
             if e in self.emitter.names and e not in self.emitter.saved:
                 place = f"scratch[{slot * self.n_columns} + {self.flat_column()}]"
-                found.append(f"{place} = {self.emitter.names[e]}")
+                lines.append(f"{place} = {self.emitter.names[e]}")
                 self.emitter.saved[e] = place
-        return found
+        return lines
 
     def whole_step(self, k, e, sums, after):
         """Add output k's step: over all elements to `sums`, over all rows to `after`."""

@@ -55,11 +55,11 @@ class StepText:
 
     def slot(self, what):
         """Return the index of an entry in the table; add it if it is new."""
-        found = self._index.get(what)
-        if found is None:
-            found = self._index[what] = len(self.slots)
+        index = self._index.get(what)
+        if index is None:
+            index = self._index[what] = len(self.slots)
             self.slots.append(what)
-        return found
+        return index
 
     def place(self, address):
         """Return (index in the table, byte offset from there)."""
@@ -89,9 +89,9 @@ class StepText:
             if self.n_threads > 1:
                 barriers += 1
                 lines.append(f"if thread >= 0: meet(sync, T * {barriers})")
-            found = sum(call.stops for call, _ in region)
-            if found:
-                checks += found
+            stops = sum(call.stops for call, _ in region)
+            if stops:
+                checks += stops
                 lines += self._leave_if_failed(str(checks))
         return lines
 
@@ -129,9 +129,9 @@ class StepText:
                         numbers += self.place(a) if isinstance(a, Address) else (a,)
                     self._append(number, -1 if call.is_cut else call.owner, x.extent, x.grain,
                                  numbers)  # fmt: skip
-            found = sum(call.stops for call, _ in region)
-            checks += found
-            if self.n_threads > 1 or found:
+            stops = sum(call.stops for call, _ in region)
+            checks += stops
+            if self.n_threads > 1 or stops:
                 self._append(MEET, -1, 0, checks, ())
         self.pieces.append(("code", start, len(self.code)))
         return self._loop_over(forms)

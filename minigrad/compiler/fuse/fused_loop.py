@@ -101,20 +101,20 @@ class Loop:
                 mapping[name] = Expression("constant", x)
                 continue
             key = x[0].value, x[0].offset, fit.view(x[1])
-            found = values.get(key)
-            if found is None:
+            formula = values.get(key)
+            if formula is None:
                 if any(_meets(key, _place(o), fit.dims) for o in outputs):
                     return False
-                found = loads.get(key)
-                shared = 0 if found is None else shown(key, fit.dims)
+                formula = loads.get(key)
+                shared = 0 if formula is None else shown(key, fit.dims)
                 is_connected = is_connected or (shared and 4 * shared >= piece.size)
-                found = new.get(key) if found is None else found
+                formula = new.get(key) if formula is None else formula
             else:
                 is_connected = True
-            if found is None:
+            if formula is None:
                 mark = "f" if key[0].dtype.is_float else "n"
-                found = new[key] = symbol(f"{mark}{len(loads) + len(new)}")
-            mapping[name] = found
+                formula = new[key] = symbol(f"{mark}{len(loads) + len(new)}")
+            mapping[name] = formula
         real = self._real_with(piece)
         if not is_connected or real is None:
             return False

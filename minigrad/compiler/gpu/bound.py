@@ -77,11 +77,11 @@ class Bound:
         if self._epoch == moves.count:
             return
         count = moves.count
-        found = self._outside()
-        if found != self._addresses:
+        addresses = self._outside()
+        if addresses != self._addresses:
             self._addresses = None  # in case recording is interrupted
             self._record()
-            self._addresses = found
+            self._addresses = addresses
         self._epoch = count
 
     def _outside(self):
@@ -155,9 +155,9 @@ class Bound:
         for launches, checks in self.segments:
             launches.replay()
             if checks:
-                found = self.device.to_numpy(self.status)
+                status = self.device.to_numpy(self.status)
                 for number in checks:
-                    if found[number - 1]:
+                    if status[number - 1]:
                         return number
         return 0
 
@@ -179,10 +179,10 @@ class BoundPlaces:
         if not isinstance(ref, Ref):
             return ref
         ref = rooted(ref, self._bound.plan.owner)
-        found = self._made.get(ref)
-        if found is None:
-            found = self._made[ref] = self._bound.at(ref)
-        return found
+        array = self._made.get(ref)
+        if array is None:
+            array = self._made[ref] = self._bound.at(ref)
+        return array
 
     def status(self, check):
         """Return the bool of shape () that tells whether check number `check` failed."""

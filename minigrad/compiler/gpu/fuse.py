@@ -41,17 +41,17 @@ def _place_product(i, items):
 
 def without_wraps(recording):
     """Replace wrap_index by a check, which may move to the front, and a formula, which fuses."""
-    found = []
+    plain = []
     for i in recording.instructions:
         if i.op != "wrap_index":
-            found.append(i)
+            plain.append(i)
             continue
         n = i.attributes["n"]
         within = {"what": "within", "low": -n, "high": n - 1, "error": i.attributes["error"]}
         wrap = {"program": WRAP}
-        found.append(Instruction("check", i.inputs, (), within, i.name, i.place))
-        found.append(Instruction("elementwise", (*i.inputs, n), i.outputs, wrap, i.name, i.place))
-    return replace(recording, instructions=found)
+        plain.append(Instruction("check", i.inputs, (), within, i.name, i.place))
+        plain.append(Instruction("elementwise", (*i.inputs, n), i.outputs, wrap, i.name, i.place))
+    return replace(recording, instructions=plain)
 
 
 def is_by_rows(loop):

@@ -112,17 +112,17 @@ class GpuPlan(PlanBase):
         Every call is a region, because launches run in order on one stream. Results live until the
         end, staged Values from before the first launch.
         """
-        end, found, last = len(self.regions), lives_of(self.regions), {}
+        end, lifetimes, last = len(self.regions), lives_of(self.regions), {}
         for t, (call,) in enumerate(self.regions):
             last |= {r.value: t for r in call.reads}
         for r in self.results:
             if r.value.is_temporary:
                 value = self.owner.get(r.value, r.value)
-                found[value] = found.get(value, (0, 0))[0], end
+                lifetimes[value] = lifetimes.get(value, (0, 0))[0], end
         for value in self.staged:
             stays = value in self.returned or self.is_on_host(value)  # it persists between calls
-            found[value] = -1, end if stays else last.get(value, end)
-        return found
+            lifetimes[value] = -1, end if stays else last.get(value, end)
+        return lifetimes
 
     @staticmethod
     def is_on_host(value):

@@ -21,18 +21,18 @@ def annotated(plan, names, title):
 
 def kernel_names(plan):
     """Return {GpuKernel: name}, named after the first call that launches it."""
-    found, taken = {}, set()
+    names, taken = {}, set()
     for (call,), launches in zip(plan.regions, plan.bound.launches, strict=True):
         for x in launches:
-            if x.kernel is None or x.kernel in found:
+            if x.kernel is None or x.kernel in names:
                 continue
             base = plan.kernels[call.kernel.text] if call.kind == "loop" else call.table.name
             name, k = base, 1
             while name in taken:
                 name, k = f"{base}_{k + 1}", k + 1
             taken.add(name)
-            found[x.kernel] = name
-    return found
+            names[x.kernel] = name
+    return names
 
 
 def listing(plan, names, title, kernels):
@@ -45,7 +45,7 @@ def listing(plan, names, title, kernels):
     if ends:
         lines.append(f"the host looks at what checks found after {', '.join(ends)}")
     lines.append("call, kernel<<<blocks, threads>>>, line")
-    for number, ((call,), found) in enumerate(
+    for number, ((call,), launched) in enumerate(
         zip(plan.regions, plan.bound.launches, strict=True), 1
     ):
         begin = f"{number:>4} "
@@ -54,7 +54,7 @@ def listing(plan, names, title, kernels):
         what = what if what.startswith(function) else f"{function}: {what}"
         text = cut(f"{what}({_operands(call, names)})", room)
         lines.append(f"{begin}{text:<{room}} {line_of_call(call)}")
-        lines += [f"       {_launch(x, kernels)}" for x in found]
+        lines += [f"       {_launch(x, kernels)}" for x in launched]
     return lines
 
 

@@ -68,8 +68,8 @@ def share_common(recording):
         kept.append(i)
     if len(kept) == len(recording.instructions):
         return recording
-    found = [moved(r) for r in recording.results]
-    return Recording(kept, recording.arguments, found, recording.donated)
+    returned = [moved(r) for r in recording.results]
+    return Recording(kept, recording.arguments, returned, recording.donated)
 
 
 def _is_sharable(i: Instruction, writes):
@@ -103,9 +103,9 @@ def _is_written(i, first, second, writes):
     """Return whether an input of an instruction is written between two positions."""
     for r in i.inputs:
         if isinstance(r, Ref):
-            found = writes.get(r.value)
-            if found is not None and found[-1][0] > first:
-                for _, w in within(found, first + 1, second - 1):
+            written = writes.get(r.value)
+            if written is not None and written[-1][0] > first:
+                for _, w in within(written, first + 1, second - 1):
                     if r.overlaps(w):
                         return True
     return False

@@ -42,16 +42,16 @@ def fold_constants(recording):
     """
     known: dict = {}  # Value -> Intervals of (number, its text)
     seen: dict = {}  # Program -> how many inputs it reads; (Program, kinds): it cannot be simpler
-    found, changed = [], False
+    instructions, changed = [], False
     for i in recording.instructions:
         new = _folded(_with_numbers(i, known), seen) if i.op in TAKES_NUMBERS else (i,)
         changed = changed or new[0] is not i
         for n in new:
             _learn(n, known)
-            found.append(n)
+            instructions.append(n)
     if not changed:
         return recording
-    return Recording(found, recording.arguments, recording.results, recording.donated)
+    return Recording(instructions, recording.arguments, recording.results, recording.donated)
 
 
 def _with_numbers(i, known):

@@ -62,10 +62,10 @@ def _read_source(draft, k, source, target):
         return False
     far = 0  # strided reads
     for p, r in readers:
-        i, found = draft.instructions[p], through(r, target, source)
-        if found is None or not _takes(i, r, found):
+        i, moved = draft.instructions[p], through(r, target, source)
+        if moved is None or not _takes(i, r, moved):
             return False
-        far += i.op != "matmul" and bool(found.strides) and _goes_far(found)
+        far += i.op != "matmul" and bool(moved.strides) and _goes_far(moved)
     if far > 1:
         return False  # one copy is cheaper
     last = readers[-1][0]
@@ -89,8 +89,8 @@ def _write_target(draft, k, source, target):
     if not slot.is_temporary and draft.stops_within(first, k):
         return False  # what exists outside the step must not be written before a check
     for p, r in (*writers, *readers):
-        found = through(r, source, target)
-        if p != k and (found is None or not _takes(draft.instructions[p], r, found)):
+        moved = through(r, source, target)
+        if p != k and (moved is None or not _takes(draft.instructions[p], r, moved)):
             return False
     for p, w in within(draft.writes_of(slot), first, last):
         if p != k and w.overlaps(target):
@@ -120,15 +120,15 @@ def _reads_own_place(draft, p, read, written, source, target):
     )
 
 
-def _takes(i, ref, found):
+def _takes(i, ref, other):
     """Return whether an instruction accepts another layout of the same shape."""
-    if found.strides == ref.strides or i.op in FORMULAS:
+    if other.strides == ref.strides or i.op in FORMULAS:
         return True
     if i.op != "matmul":
         return False
     if ref in i.outputs:
-        return found.strides[-1] == 1 and readable(found.shape, found.strides)
-    return readable(found.shape, found.strides)
+        return other.strides[-1] == 1 and readable(other.shape, other.strides)
+    return readable(other.shape, other.strides)
 
 
 def _goes_far(ref):

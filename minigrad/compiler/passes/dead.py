@@ -58,10 +58,10 @@ ALL, NONE = object(), object()  # elements of a Value are wanted: the usual stat
 
 
 def _state(value, wanted):
-    found = wanted.get(value)
-    if found is None:
+    state = wanted.get(value)
+    if state is None:
         return NONE if value.is_temporary else ALL
-    return found
+    return state
 
 
 def _is_whole(r):

@@ -50,14 +50,14 @@ def localise(recording, dead_slices=()):
         return recording
 
     def move(ref):
-        found = moved.get(ref.value)
-        if found is None or not ref.size:
+        split = moved.get(ref.value)
+        if split is None or not ref.size:
             return ref
         low, _, _ = interval(ref)
-        k = bisect_right(found[0], low) - 1
-        if k < 0 or low >= found[1][k].high:
+        k = bisect_right(split[0], low) - 1
+        if k < 0 or low >= split[1][k].high:
             return ref
-        return ref._replace(value=found[1][k].value, offset=ref.offset - found[1][k].low)
+        return ref._replace(value=split[1][k].value, offset=ref.offset - split[1][k].low)
 
     instructions = [
         i.with_refs(move) if any(r.value in moved for r in (*i.reads, *i.writes)) else i
@@ -71,20 +71,20 @@ READ, WRITE, CHANGE, RESULT = range(4)  # CHANGE: writes unknown elements
 
 def _accesses(recording, values):
     """Return per Value, in order: (kind of access, Ref)."""
-    found = {value: [] for value in values}
-    if not found:
-        return found
+    accesses = {value: [] for value in values}
+    if not accesses:
+        return accesses
     for i in recording.instructions:
         for r in i.reads:
-            if r.value in found:
-                found[r.value].append((READ, r))
+            if r.value in accesses:
+                accesses[r.value].append((READ, r))
         for r in i.outputs:
-            if r.value in found:
-                found[r.value].append((CHANGE if i.op == "put" else WRITE, r))
+            if r.value in accesses:
+                accesses[r.value].append((CHANGE if i.op == "put" else WRITE, r))
     for r in recording.results:
-        if r.value in found:
-            found[r.value].append((RESULT, r))
-    return found
+        if r.value in accesses:
+            accesses[r.value].append((RESULT, r))
+    return accesses
 
 
 class _Part:

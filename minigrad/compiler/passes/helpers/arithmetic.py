@@ -55,8 +55,8 @@ DONE = {
 
 def real_of(inputs, outputs):
     """Return the NumPy float type of a kernel over these operands."""
-    found = (x.value.dtype for x in (*inputs, *outputs) if isinstance(x, Ref))
-    return dtypes.real_of(found).numpy.type
+    types = (x.value.dtype for x in (*inputs, *outputs) if isinstance(x, Ref))
+    return dtypes.real_of(types).numpy.type
 
 
 def kind_of(x):

@@ -30,11 +30,11 @@ def boundaries(dims):
     >>> sorted(boundaries((2, 3, 4)))
     [4, 12, 24]
     """
-    found, product = set(), 1
+    products, product = set(), 1
     for n in reversed(dims):
         product *= n
-        found.add(product)
-    return found
+        products.add(product)
+    return products
 
 
 def refine(a, b):

@@ -73,10 +73,10 @@ IDENTITIES = (
 
 
 def _by_op():
-    found: dict = {}
+    rows: dict = {}
     for row in IDENTITIES:
-        found.setdefault(row.pattern.op, []).append(row)
-    return found
+        rows.setdefault(row.pattern.op, []).append(row)
+    return rows
 
 
 BY_OP = _by_op()
@@ -115,22 +115,22 @@ class Rewrite:
     def simplified(self, e):
         """Return what the rows make of a formula whose operands are simplified already."""
         for row in BY_OP.get(e.op, ()):
-            found: dict = {}
-            if self._matches(row.pattern, e, found):
-                right = _filled(row.equals, found)
-                read = {self.kinds.of(found[symbol(name)]) for name in symbols_of(row.equals)}
+            bindings: dict = {}
+            if self._matches(row.pattern, e, bindings):
+                right = _filled(row.equals, bindings)
+                read = {self.kinds.of(bindings[symbol(name)]) for name in symbols_of(row.equals)}
                 if (
                     len(read) == 1
                     and read <= {*row.kinds}
                     and self.kinds.of(right) == (self.kinds.of(e))
                 ):
-                    return right if right in found.values() else self.simplified(right)
+                    return right if right in bindings.values() else self.simplified(right)
         return e
 
-    def _matches(self, pattern, e, found):
-        """Return whether e has a pattern's form; add to found, {symbol: what stands for it}."""
+    def _matches(self, pattern, e, bindings):
+        """Return whether e has a pattern's form; add to bindings, {symbol: what stands for it}."""
         if pattern in FORMULAS:
-            return found.setdefault(pattern, e) is e
+            return bindings.setdefault(pattern, e) is e
         value = self.number(e)
         if pattern in NUMBERS:
             return value is not None and (value != 0) == (pattern is true)
@@ -142,15 +142,15 @@ class Rewrite:
         if pattern.op != e.op:
             return False
         for order in (pattern.args, pattern.args[::-1])[: 1 + (e.op in COMMUTATIVE)]:
-            trial = dict(found)
+            trial = dict(bindings)
             if all(self._matches(p, x, trial) for p, x in zip(order, e.args, strict=True)):
-                found.update(trial)
+                bindings.update(trial)
                 return True
         return False
 
 
-def _filled(formula, found):
+def _filled(formula, bindings):
     """Return the right side of a row, with what its symbols stand for."""
     if formula in FORMULAS:
-        return found[formula]
-    return Expression(formula.op, *(_filled(x, found) for x in formula.args))
+        return bindings[formula]
+    return Expression(formula.op, *(_filled(x, bindings) for x in formula.args))

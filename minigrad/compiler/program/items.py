@@ -24,8 +24,8 @@ class MatMul:
 
     @property
     def reads(self):
-        found = [self.a, self.b, *([self.out] if self.accumulate else [])]
-        return found + (self.epilogue.reads if self.epilogue else [])
+        operands = [self.a, self.b, *([self.out] if self.accumulate else [])]
+        return operands + (self.epilogue.reads if self.epilogue else [])
 
     @property
     def writes(self):

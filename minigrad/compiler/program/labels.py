@@ -96,8 +96,8 @@ class ValueNames:
             for r in (*i.reads, *i.writes):
                 v = r.value
                 if v.kind == CAPTURED and v not in self._names:
-                    found = storages.get(id(v.storage)) if v.storage is not None else None
-                    self._names[v] = v.name or found or f"{size_text(v)} of {operation(i)}"
+                    name = storages.get(id(v.storage)) if v.storage is not None else None
+                    self._names[v] = v.name or name or f"{size_text(v)} of {operation(i)}"
         self._tell_apart(instructions, {id(v.storage): v for v in self._names}, trace, function)
 
     def _tell_apart(self, instructions, values, trace, function):
@@ -120,9 +120,9 @@ class ValueNames:
         """Return the name of a Value."""
         if value.kind == ARGUMENT:
             return short_name(value.name) or f"argument {value.index}"
-        found = self._names.get(value)
-        if found:
-            return found
+        known = self._names.get(value)
+        if known:
+            return known
         if value.kind == CONSTANT:
             return f"constant {size_text(value)}"
         maker = self._makers.get(value)
@@ -161,16 +161,16 @@ def place_of(line):
 
 def parameter_names(trace, function):
     """Return {id of a Storage: name} of the parameters and buffers in a function's reach."""
-    found = {}
+    names = {}
     for effect in trace.capture.grads if trace is not None else ():
         if effect.leaf is not None and effect.leaf.name:
-            found[id(effect.leaf.array.storage)] = effect.leaf.name
+            names[id(effect.leaf.array.storage)] = effect.leaf.name
             if effect.leaf.group is not None:
-                found[id(effect.leaf.group[0].flat)] = "gradients"
+                names[id(effect.leaf.group[0].flat)] = "gradients"
     for _, module in _modules_near(function, trace):
         for name, variable in (*module.named_parameters(), *module.named_buffers()):
-            found.setdefault(id(variable.array.storage), variable.name or name)
-    return found
+            names.setdefault(id(variable.array.storage), variable.name or name)
+    return names
 
 
 def _modules_near(function, trace):
@@ -184,12 +184,12 @@ def _modules_near(function, trace):
         if code is None or id(f) in seen:
             continue
         seen.add(id(f))
-        found = [(name, f.__globals__.get(name)) for name in code.co_names]
+        reached = [(name, f.__globals__.get(name)) for name in code.co_names]
         for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
             with contextlib.suppress(ValueError):  # not set yet
-                found.append((name, cell.cell_contents))
-        near += found
-        waiting += [x for _, x in found if isinstance(x, (FunctionType, MethodType))]
+                reached.append((name, cell.cell_contents))
+        near += reached
+        waiting += [x for _, x in reached if isinstance(x, (FunctionType, MethodType))]
     if trace is not None:
         near += [("", i.reference()) for i in trace.identities]
     held = []

@@ -13,12 +13,12 @@ class PlanBase:
 
     @property
     def written(self):
-        found = {}
+        values = {}
         for item in self.items:
             for r in item.writes:
                 if not r.value.is_temporary:
-                    found[r.value] = None
-        return list(found)
+                    values[r.value] = None
+        return list(values)
 
     def written_before(self, check):
         """Return the captured memory and arguments written when check number `check` failed."""
@@ -40,10 +40,10 @@ class PlanBase:
 
     def _before(self, check):
         """Return the Values that may have been written when a check failed."""
-        found = {}
+        written = {}
         for region in self.regions:
-            found |= {r.value: None for call in region for r in call.writes}
+            written |= {r.value: None for call in region for r in call.writes}
             stops = [c.item.instruction for c in region if c.kind == "opaque"]
             if any(i is self.checks[check - 1] for i in stops):
                 break
-        return found
+        return written

@@ -149,9 +149,9 @@ class Instruction:
     @property
     def reads(self):
         """Return the Refs that it reads, including those that it adds to."""
-        found = tuple(x for x in self.inputs if isinstance(x, Ref))
+        refs = tuple(x for x in self.inputs if isinstance(x, Ref))
         adds = self.op == "scatter_add" or self.attributes.get("accumulate")
-        return found + self.outputs if adds else found
+        return refs + self.outputs if adds else refs
 
     @property
     def writes(self):
@@ -195,12 +195,12 @@ class Recording:
 
     def values(self, kind):
         """Return the Values of a kind that the program touches, in order of appearance."""
-        found = {}
+        touched = {}
         for i in self.instructions:
             for r in (*i.reads, *i.writes):
                 if r.value.kind == kind:
-                    found[r.value] = None
+                    touched[r.value] = None
         for r in self.results:
             if r.value.kind == kind:
-                found[r.value] = None
-        return list(found)
+                touched[r.value] = None
+        return list(touched)

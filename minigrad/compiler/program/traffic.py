@@ -45,13 +45,13 @@ def _bytes(op, reads, writes):
 
 def lives_of(regions, outside=()):
     """Return {temporary not in `outside`: (first, last) region that touches it}."""
-    found = {}
+    lifetimes = {}
     for t, region in enumerate(regions):
         for call in region:
             for r in (*call.reads, *call.writes):
                 if r.value.is_temporary and r.value not in outside:
-                    found[r.value] = found.get(r.value, (t, t))[0], t
-    return found
+                    lifetimes[r.value] = lifetimes.get(r.value, (t, t))[0], t
+    return lifetimes
 
 
 def lives(recording):
@@ -60,12 +60,12 @@ def lives(recording):
     As in eager execution, a Value is created by the first instruction that writes it, and freed
     after the last that touches it.
     """
-    found = lives_of([i] for i in recording.instructions)
+    lifetimes = lives_of([i] for i in recording.instructions)
     end = max(0, len(recording.instructions) - 1)
     for r in recording.results:
-        if r.value in found:
-            found[r.value] = found[r.value][0], end
-    return found
+        if r.value in lifetimes:
+            lifetimes[r.value] = lifetimes[r.value][0], end
+    return lifetimes
 
 
 def peak(lifetimes):

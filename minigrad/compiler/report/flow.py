@@ -46,15 +46,15 @@ class Flow:
         """Note which boxes wrote what the unit reads; return the Refs that come from outside."""
         outside = []
         for r in dict.fromkeys(unit.reads):
-            found = False
+            is_written = False
             for written, by in reversed(self.writers.get(r.value, ())):
                 if written.overlaps(r):
-                    found = True
+                    is_written = True
                     if by is not unit.box:
                         self.readers.setdefault((by, r.value), {})[unit.box] = None
                     if distinct(written) >= distinct(r):
                         break
-            if not found and not r.value.is_temporary:
+            if not is_written and not r.value.is_temporary:
                 outside.append(r)
         return outside
 
@@ -70,8 +70,8 @@ class Flow:
             if unit.box not in at or unit.box not in read:
                 at[unit.box] = t
         kept = {}
-        for (by, value), found in self.readers.items():
-            later = {box: None for box in found if at[by] < at[box]}
+        for (by, value), readers in self.readers.items():
+            later = {box: None for box in readers if at[by] < at[box]}
             if later:
                 kept[by, value] = later
         self.readers = kept

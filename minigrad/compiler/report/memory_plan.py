@@ -60,11 +60,11 @@ class MemoryPlan:
 
 
 def _before(plan, names):
-    found, offset, rows = lives(plan.before), 0, []
-    for value, (first, last) in found.items():
+    lifetimes, offset, rows = lives(plan.before), 0, []
+    for value, (first, last) in lifetimes.items():
         rows.append(PlanRow(names(value), offset, value.nbytes, first, last))
         offset += value.nbytes
-    most, when = peak(found)
+    most, when = peak(lifetimes)
     return PlanMemory(rows, offset, most, when, len(plan.before.instructions), "instruction")
 
 

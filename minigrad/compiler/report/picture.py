@@ -59,7 +59,7 @@ def picture_of(plan, names, title="", before=False):
 
 
 def _calls(plan):
-    found = []
+    units = []
     for region in plan.regions:
         for call in region:
             if call.kind == "finish":
@@ -68,7 +68,7 @@ def _calls(plan):
             lines = [function]
             if len(item.instructions) > 1:
                 lines += few(counted(map(_operation, item.instructions)), MOST_LINES)
-            found.append(
+            units.append(
                 Unit(
                     "op" if kind == "loop" else kind,
                     label(item),
@@ -79,7 +79,7 @@ def _calls(plan):
                     (function, label(item)),
                 )
             )
-    return found
+    return units
 
 
 def _operation(i):
@@ -104,7 +104,7 @@ def _instructions(plan):
             if call.kernel is not None:  # of a product it is the epilogue's
                 loop = getattr(call.item, "epilogue", None) or call.item
                 where |= dict.fromkeys(loop.instructions, plan.kernels[call.kernel.text])
-    found = []
+    units = []
     for i in plan.recording.instructions:
         is_loop = i.op in ("elementwise", "rows", "reduce")
         kind = "product" if i.op == "matmul" else "op" if is_loop else "opaque"
@@ -112,32 +112,32 @@ def _instructions(plan):
             f"{format_shape(r.shape, r.dtype)} {format_bytes(r.nbytes)}" for r in i.outputs[:2]
         ]
         lines += [f"in {where[i]}"] if i in where else []
-        found.append(
+        units.append(
             Unit(kind, _operation(i), lines, [i], i.reads, i.writes, (_operation(i), *lines))
         )
-    return found
+    return units
 
 
 def _side_by_side(units):
     """Merge independent neighbours of one form."""
-    found = []
+    boxes = []
     for unit in units:
         if (
-            found
-            and found[-1].form == unit.form
-            and not any(w.overlaps(r) for x in found[-1].mine for w in x.writes for r in unit.reads)
+            boxes
+            and boxes[-1].form == unit.form
+            and not any(w.overlaps(r) for x in boxes[-1].mine for w in x.writes for r in unit.reads)
         ):
-            found[-1].take(unit)
+            boxes[-1].take(unit)
         else:
-            found.append(unit)
-    return found
+            boxes.append(unit)
+    return boxes
 
 
 def _by_form(units):
-    found = {}
+    boxes = {}
     for unit in units:
-        if unit.form in found:
-            found[unit.form].take(unit)
+        if unit.form in boxes:
+            boxes[unit.form].take(unit)
         else:
-            found[unit.form] = unit
-    return list(found.values())
+            boxes[unit.form] = unit
+    return list(boxes.values())

@@ -107,12 +107,12 @@ class ProgramReport:
         moved = [instruction_bytes(i) for i in plan.before.instructions]
         self.bytes_before = sum(r for r, _ in moved), sum(w for _, w in moved)
         self.kernels = len(plan.kernels)
-        found = {}
+        by_form = {}
         for region in plan.regions:
             for call in region:
                 if call.kind != "finish":  # a part of the call before it
-                    found.setdefault(form_of(call, plan.kernels), []).append(call)
-        self.forms = [_summed(key, calls) for key, calls in found.items()]
+                    by_form.setdefault(form_of(call, plan.kernels), []).append(call)
+        self.forms = [_summed(key, calls) for key, calls in by_form.items()]
         self.calls = sum(f.calls for f in self.forms)
         self.products = sum(f.calls for f in self.forms if f.kind == "product")
         self.opaque = sum(f.calls for f in self.forms if f.kind == "opaque")
@@ -174,16 +174,16 @@ def _arguments(plan, trace, names):
     """Describe the arguments in words, from the facts of the trace or from the recording."""
     if trace is None:
         return [f"{names(v)} {v.dtype}[{v.size}]" for v in plan.before.arguments]
-    found = []
+    texts = []
     for (where, what), value in trace.facts.items():
         if what == "shape":
             dtype = trace.facts[where, "dtype"]
-            found.append(f"{short_name(where)} {format_shape(value, dtype)}")
+            texts.append(f"{short_name(where)} {format_shape(value, dtype)}")
         elif what == "value":
-            found.append(f"{short_name(where)} = {value!r:.30}")
+            texts.append(f"{short_name(where)} = {value!r:.30}")
         elif what == "size":
-            found.append(f"{where} {value}")
-    return found
+            texts.append(f"{where} {value}")
+    return texts
 
 
 def form_of(call, kernels):
@@ -221,7 +221,7 @@ def _donated(plan, trace, names):
     if trace is None:
         return []
     takes, unused = {v.index: k for k, v in plan.taken.items()}, [m.where for m in trace.unused]
-    found = []
+    rows = []
     for k in trace.donated:
         value = trace.capture.recording.arguments[k]
         if k in takes:
@@ -233,5 +233,5 @@ def _donated(plan, trace, names):
         if trace.copies.get(k):
             calls = plural(trace.copies[k], "call")
             text += f"; in {calls} over a copy, as a clone or NumPy had the memory, too"
-        found.append((names(value), text))
-    return found
+        rows.append((names(value), text))
+    return rows

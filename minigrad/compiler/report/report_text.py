@@ -135,13 +135,13 @@ def _row(r, function, what, calls, cut, read, written):
 
 
 def _aliases(r):
-    found = []
+    parts = []
     for how, text in (("in and out", "in and out, aliased"), ("out", "out")):
         mine = [a for a in r.aliases if a.how == how]
         if mine:
             nbytes = format_bytes(sum(a.nbytes for a in mine))
-            found.append(f"{text} ({nbytes}): {', '.join(_grouped([a.name for a in mine]))}")
-    return found
+            parts.append(f"{text} ({nbytes}): {', '.join(_grouped([a.name for a in mine]))}")
+    return parts
 
 
 def _grouped(names):

@@ -67,10 +67,10 @@ class Notes:
 
     def of(self, cls, args):
         """Return the notes on a call; raise Unlearned if there are none."""
-        found = self.found.get(_call_key(cls, args))
-        if found is None:
+        notes = self.found.get(_call_key(cls, args))
+        if notes is None:
             raise Unlearned(f"{cls.__name__}.forward has not run with arguments like these")
-        return found
+        return notes
 
 
 def _call_key(cls, args):
@@ -90,8 +90,8 @@ class Contexts:
         self.found = {}
 
     def taken(self):
-        found, self.found = self.found, {}
-        return found
+        contexts, self.found = self.found, {}
+        return contexts
 
 
 def without_seen(i):
@@ -343,8 +343,8 @@ def backward(trace, plan, dys, saved):
     outputs = [trace.empty(*plan.wanted[k][:2]) for k in targets]
     _call_back(trace, call, [x.array for x in given if x is not None], outputs)
     ctx.has_left_graph = True
-    found = dict(zip(targets, map(Variable, outputs), strict=True))
-    return tuple(found.get(k) for k in range(len(plan.wanted)))
+    grads = dict(zip(targets, map(Variable, outputs), strict=True))
+    return tuple(grads.get(k) for k in range(len(plan.wanted)))
 
 
 def each_run(trace, name, function, inputs, wanted):

@@ -98,11 +98,11 @@ class Capture:
         return escaped_error([value for _, value in kept]) if kept else None
 
 
-def _alive(found):
+def _alive(pairs):
     """Return the second of each pair whose weak reference survives garbage collection."""
-    if any(reference() is not None for reference, _ in found):
+    if any(reference() is not None for reference, _ in pairs):
         gc.collect()  # what is held only by a cycle is not kept
-    return [value for reference, value in found if reference() is not None]
+    return [value for reference, value in pairs if reference() is not None]
 
 
 def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None, notes=None):
@@ -124,7 +124,7 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
     variables = variables_of(args, kwargs)
     trace = Trace([v.array for v in variables], device, numbers, notes)
     try:
-        found = trace.run(_run, trace, function, args, kwargs, variables)
+        captured = trace.run(_run, trace, function, args, kwargs, variables)
     except Exception as error:
         if trace.failure is not None and error is not trace.failure:
             raise trace.failure from error
@@ -132,21 +132,21 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
     finally:
         trace.failure = None  # it holds this frame, and so the trace: a cycle
     given = {trace.value_of(v.array.storage) for v in donated}
-    found.recording.donated = frozenset(given - _passed_on(trace, found))
-    flagged = [variables[k] for k in found.flags]
+    captured.recording.donated = frozenset(given - _passed_on(trace, captured))
+    flagged = [variables[k] for k in captured.flags]
     changed = [(r, error) for r, *_, error in trace.changed if all(r() is not v for v in flagged)]
     changed = _alive(changed)
     if changed:
         trace.changed = []
         raise changed.pop(0)  # nothing that this frame holds may hold the error: a cycle
-    return found
+    return captured
 
 
-def _passed_on(trace, found):
+def _passed_on(trace, captured):
     """Return the argument Values that the step returns as they are, or keeps for backward."""
-    outputs = [o for o in outputs_of(found.structure) if o.kind == "argument"]
-    returned = {trace.value_of(found.variables[o.index].array.storage) for o in outputs}
-    return returned.union(() if found.link is None else found.link.kept)
+    outputs = [o for o in outputs_of(captured.structure) if o.kind == "argument"]
+    returned = {trace.value_of(captured.variables[o.index].array.storage) for o in outputs}
+    return returned.union(() if captured.link is None else captured.link.kept)
 
 
 def _run(trace, function, args, kwargs, variables):
@@ -165,7 +165,7 @@ def _run(trace, function, args, kwargs, variables):
     del out
     shown = set(results.shown)
     grads = results.grad_effects()
-    found = Capture(
+    captured = Capture(
         Recording(trace.instructions, trace.arguments, results.refs),
         structure,
         grads=grads,
@@ -184,11 +184,11 @@ def _run(trace, function, args, kwargs, variables):
         flags=_flags(trace, variables),
     )
     if results.roots:
-        found.link = Linker(trace, name, results, Capture).link()
+        captured.link = Linker(trace, name, results, Capture).link()
         if trace.failure is not None:
             raise trace.failure
-        found.random_count = trace.random_count
-    return found
+        captured.random_count = trace.random_count
+    return captured
 
 
 class _Results:
@@ -217,16 +217,16 @@ class _Results:
                 variable = Variable(variable.array)
             return StepOutput("captured", variable=variable)
         key = id(array), is_linked
-        found = self.index_of.get(key)
-        if found is None:
-            found = self.index_of[key] = len(self.refs)
+        index = self.index_of.get(key)
+        if index is None:
+            index = self.index_of[key] = len(self.refs)
             if is_linked:
-                self.roots[found] = variable
+                self.roots[index] = variable
             self.held.append(array)  # so that its id is not reused
             self.refs.append(self._whole(array))
         is_number = getattr(variable, "is_number", False)
         is_inferred = type(variable) is InferenceVariable
-        return StepOutput("result", found, None, is_number, is_inferred, is_linked)
+        return StepOutput("result", index, None, is_number, is_inferred, is_linked)
 
     def _whole(self, array):
         ref = self.trace.ref(array)
@@ -252,12 +252,12 @@ class _Results:
 
 def _flags(trace, variables):
     """Return {argument index: requires_grad} of leaves whose flag the step has set."""
-    found = {}
+    flags = {}
     for reference, node, before, _ in trace.changed:
         for k, v in enumerate(variables):
             if reference() is v and v.node is None and node is None and v._requires_grad != before:
-                found[k] = v._requires_grad
-    return found
+                flags[k] = v._requires_grad
+    return flags
 
 
 def _placed(trace):
@@ -282,17 +282,17 @@ def _placed(trace):
 PRESENT: Any = object()  # stands for any gradient: it must exist, but can differ at the next call
 
 
-def settle(found):
+def settle(capture):
     """Replace gradients of a Capture that may be other objects at the next call by PRESENT.
 
     A call reaches a gradient that the step replaces or adds to through its leaf, so that no trace
     holds it. A slice of a flat buffer stays the same object; a guard checks that. Return
     {Value whose memory is reached through a leaf: index of its GradEffect}.
     """
-    returned = [o.variable for o in outputs_of(found.structure) if o.kind == "captured"]
-    captured = {id(v.storage): v for v in found.recording.values("captured")}
+    returned = [o.variable for o in outputs_of(capture.structure) if o.kind == "captured"]
+    captured = {id(v.storage): v for v in capture.recording.values("captured")}
     moving = {}
-    for k, effect in enumerate(found.grads):
+    for k, effect in enumerate(capture.grads):
         before, after = effect.before, effect.after
         if before is None or any(before is x for x in returned):
             continue
@@ -314,7 +314,7 @@ def _idle(trace, grads, variables, shown):
 
     shown: Values that the step returns, whose slices the caller can read.
     """
-    found = []
+    slices = []
     for effect in grads:
         leaf = variables[effect.argument] if effect.leaf is None else effect.leaf
         if effect.before is None and effect.after is None and leaf.group is not None:
@@ -322,5 +322,5 @@ def _idle(trace, grads, variables, shown):
             value = trace.known.get(id(group.flat))
             if value is not None and value not in shown:
                 view = group.slices[k][0]
-                found.append((value, view.offset, view.size))
-    return found
+                slices.append((value, view.offset, view.size))
+    return slices

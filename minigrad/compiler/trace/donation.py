@@ -138,7 +138,7 @@ def check_member(member, described):
 
 def members_of(described, donate, names):
     """Return the Members in the arguments that `donate` selects by position or name."""
-    found = []
+    selected = []
     for which in donate:
         if isinstance(which, int):
             prefix = f"argument {which}"
@@ -156,10 +156,10 @@ def members_of(described, donate, names):
                 + ", ".join(m.where for m in described.members),
                 "positions count from 0, self included; names are those of the parameters",
             )
-        found += [m for m in mine if m not in found]
-    for member in found:
+        selected += [m for m in mine if m not in selected]
+    for member in selected:
         check_member(member, described)
-    return found
+    return selected
 
 
 def _is_below(where, prefix):

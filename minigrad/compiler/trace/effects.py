@@ -84,8 +84,8 @@ class StepEffects(Effects):
     def grad(self, *leaves, is_set=False):
         """Note the `.grad` of leaves before it is read, or set without being read (is_set)."""
         for leaf in leaves:
-            found = self.grads.get(id(leaf))
-            if found is None or found[0]() is not leaf:
+            noted = self.grads.get(id(leaf))
+            if noted is None or noted[0]() is not leaf:
                 self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
 
     def change(self, variable, what):

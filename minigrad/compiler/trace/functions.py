@@ -51,5 +51,5 @@ def signature_of(function):
 
 def weakly(method):
     """Wrap a bound method weakly, so that its own object can hold it without a cycle."""
-    found: Any = weakref.WeakMethod(method)
-    return lambda *arguments: found()(*arguments)
+    reference: Any = weakref.WeakMethod(method)
+    return lambda *arguments: reference()(*arguments)

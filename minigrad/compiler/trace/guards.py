@@ -292,10 +292,10 @@ class Description:
 
     def _sharing(self):
         """Group the members by Storage; check relative offsets within each group."""
-        found = {}
+        by_storage = {}
         for member in self.members:
-            found.setdefault(id(member.array.storage), []).append(member)
-        self.groups = list(found.values())
+            by_storage.setdefault(id(member.array.storage), []).append(member)
+        self.groups = list(by_storage.values())
         for group in self.groups:
             first = group[0]
             k = first.number

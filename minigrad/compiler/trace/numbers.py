@@ -56,12 +56,12 @@ class NumberRow:
 
     def cell(self, dtype):
         """Return the 0-d Array that the program reads, and the ctypes cell that writes it."""
-        found = self.cells.get(dtype)
-        if found is None:
+        pair = self.cells.get(dtype)
+        if pair is None:
             # adopted memory counts as NumPy's, which may be written at any time: graphs keep copies
             array, cell = cpu.adopt(np.zeros((), dtype.memory), dtype), getattr(ctypes, dtype.c)
-            found = self.cells[dtype] = array, cell.from_address(array.address)
-        return found
+            pair = self.cells[dtype] = array, cell.from_address(array.address)
+        return pair
 
     def name(self):
         """Return the arguments that it is computed from, in words."""
@@ -102,10 +102,10 @@ class NumberPlaces:
         """Return the NumberRow of a computation."""
         parts = tuple(x if type(x) is NumberRow else value_key(x) for x in arguments)
         key = function, parts, where
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = NumberRow(function, arguments, where)
-        return found
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = NumberRow(function, arguments, where)
+        return row
 
 
 class RunNumbers:
@@ -178,10 +178,10 @@ class RunNumbers:
         if alive:
             gc.collect()
             for reference in alive:
-                found = reference()
-                if found is not None:
+                kept = reference()
+                if kept is not None:
                     raise TraceError(
-                        f"a number computed from {found._row.name()} is kept by the compiled step, "
+                        f"a number computed from {kept._row.name()} is kept by the compiled step, "
                         "where later calls would not renew it",
                         fix="return it, and keep what the call returns",
                     )
@@ -297,8 +297,8 @@ class Number(RunTimeNumber):
         return self._numbers.computed(_item, (self,)) if self._is_live() else self._value.item()
 
     def __getattr__(self, name):
-        found = getattr(self._value, name)  # an AttributeError does not depend on the value
-        return found if name in SHOWN else getattr(self._fixed(), name)
+        attribute = getattr(self._value, name)  # an AttributeError does not depend on the value
+        return attribute if name in SHOWN else getattr(self._fixed(), name)
 
     def __array__(self, dtype=None, copy=None):
         return np.asarray(self._fixed(), dtype)

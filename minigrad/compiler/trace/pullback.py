@@ -89,9 +89,9 @@ class Link(Plan):
     GradientError that tracing the pullback raised, or None.
     """
 
-    def __init__(self, name, outputs, edges, kept, found, error=None):
+    def __init__(self, name, outputs, edges, kept, pullbacks, error=None):
         self.name = f"compiled {name.rpartition('<locals>.')[2]}"
-        self.outputs, self.edges, self.kept, self.pullbacks = outputs, edges, kept, found
+        self.outputs, self.edges, self.kept, self.pullbacks = outputs, edges, kept, pullbacks
         self.error = error
         self.saved_names = tuple(f"kept{k}" for k in range(len(kept)))
         self.input_names = tuple(f"input{k}" for k in range(len(edges)))
@@ -169,13 +169,13 @@ def _sums(dy):
     """Return {output: its summed gradient}, in ascending order of outputs."""
     if not isinstance(dy, Pack):
         return {0: dy}
-    found = {}
+    sums = {}
     for k in sorted(dy.parts):
         total, *more = dy.parts[k]
         for g in more:
             total = add_gradients(total, g)
-        found[k] = total
-    return found
+        sums[k] = total
+    return sums
 
 
 class LinkOperand:
@@ -239,11 +239,11 @@ class Pullback:
             self.draws.seed, self.draws.counter, contexts = drawn
             if contexts:
                 self.contexts.found = contexts
-            found = run(operands, {})
-            if type(found) is not tuple:  # a hook inside writes to an operand's memory
-                found = run([device_of(a).convert(a, a.dtype) for a in operands], {})
+            results = run(operands, {})
+            if type(results) is not tuple:  # a hook inside writes to an operand's memory
+                results = run([device_of(a).convert(a, a.dtype) for a in operands], {})
         grads = [None] * len(node.edges)
-        for target, g in zip(self.targets, found, strict=True):
+        for target, g in zip(self.targets, results, strict=True):
             grads[target] = g.array
         return grads
 
@@ -288,12 +288,12 @@ class Linker:
         roots = self.results.roots
         outputs, every = tuple(roots), tuple(range(len(roots)))
         choices = [every] if len(every) == 1 else [every, *((k,) for k in every)]
-        found, error = {}, None
+        pullbacks, error = {}, None
         try:
             for chosen in choices:
-                found[chosen] = self._pullback(chosen, [roots[outputs[k]] for k in chosen])
+                pullbacks[chosen] = self._pullback(chosen, [roots[outputs[k]] for k in chosen])
         except GradientError as raised:  # a call of backward will raise it
-            found, error, self.kept = {}, raised.with_traceback(None), {}
+            pullbacks, error, self.kept = {}, raised.with_traceback(None), {}
             self._cut()
             self._written()
             self._all_leaves([x.node for x in roots.values()])
@@ -301,7 +301,7 @@ class Linker:
         self.trace.random_count = self.most_random
         kept = [self._source(v) for v in self.kept]
         edges = [k if leaf is None else leaf for k, leaf in self.edges.values()]
-        return Link(self.name, outputs, edges, kept, found, error)
+        return Link(self.name, outputs, edges, kept, pullbacks, error)
 
     def _pullback(self, chosen, roots):
         trace = self.trace
@@ -413,13 +413,13 @@ class Linker:
 
     def _written(self):
         """Return {outside Value: versions that the pullback adds}, and undo the counting."""
-        found = {}
+        added = {}
         for v, (storage, version, _) in self.trace.written.items():
             before = self.versions.get(v, version)
             if storage.version != before:
-                found[v] = storage.version - before
+                added[v] = storage.version - before
                 storage.version = before
-        return found
+        return added
 
     def _source(self, value):
         """Return where a call finds a kept value: an outside Value, or the index of a result."""

@@ -42,8 +42,8 @@ class Comparison:
             self._programs(self.old.recording, self.new.recording)
             self._effects()
             self._links(self.old.link, self.new.link)
-        except Difference as found:
-            return found.with_traceback(None)  # the traceback's frames hold it: a cycle
+        except Difference as difference:
+            return difference.with_traceback(None)  # the traceback's frames hold it: a cycle
         return None
 
     def _same(self, what, old, new):
@@ -224,17 +224,17 @@ def _named(value):
     return f"{value.dtype}[{value.size}]{name} ({value.kind}{made})"
 
 
-def changed_error(name, found):
+def changed_error(name, change):
     """Return the TraceError of a step that no longer does what it did when traced."""
-    got = f"{found.new}, and {found.old} when it was traced"
-    if found.new == found.old:
-        got = f"another {found.new} than when it was traced"
+    got = f"{change.new}, and {change.old} when it was traced"
+    if change.new == change.old:
+        got = f"another {change.new} than when it was traced"
     return TraceError(
-        f"the compiled step '{name}' does something else than when it was traced: {found.what} "
+        f"the compiled step '{name}' does something else than when it was traced: {change.what} "
         "was frozen then",
         got,
-        CHOOSE if found.what in ("the operation", "the number of operations") else PASS_IT,
-        where=found.line or None,
+        CHOOSE if change.what in ("the operation", "the number of operations") else PASS_IT,
+        where=change.line or None,
     )
 
 
@@ -294,10 +294,10 @@ class Causes:
 
 
 def _distinct(values):
-    found = {}
+    kept = {}
     for value in values:
-        found.setdefault((type(value), repr(value)), value)
-    return list(found.values())
+        kept.setdefault((type(value), repr(value)), value)
+    return list(kept.values())
 
 
 def _cause(key, values):

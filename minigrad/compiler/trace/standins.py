@@ -123,10 +123,10 @@ class StandIns:
         """Return the stand-ins of some Members."""
         return [self._made[id(m.variable)] for m in members]
 
-    def check_leaves(self, found):
+    def check_leaves(self, capture):
         """Raise if backward inside the function reached an argument that carries a graph."""
-        members = [self.member_of[id(v)] for v in found.variables]
-        for effect in found.grads:
+        members = [self.member_of[id(v)] for v in capture.variables]
+        for effect in capture.grads:
             if effect.leaf is not None:
                 continue
             member = members[effect.argument]
@@ -171,15 +171,15 @@ class StandIns:
 
 def _tokens(tree):
     """Flatten a tree into a list of types, keys and ids of leaves."""
-    found, stack = [], [tree]
+    tokens, stack = [], [tree]
     while stack:
         x = stack.pop()
         if isinstance(x, dict):
-            found += (dict, *x)
+            tokens += (dict, *x)
             stack += x.values()
         elif isinstance(x, (tuple, list)):
-            found += (type(x), len(x))
+            tokens += (type(x), len(x))
             stack += x
         else:
-            found.append(id(x))
-    return found
+            tokens.append(id(x))
+    return tokens

@@ -31,16 +31,16 @@ class StepOutput(NamedTuple):
 
 def variables_of(*trees, kind: type = Variable):
     """Return the Variables (or StepOutputs) in trees, in order, with repetitions."""
-    found, stack = [], list(reversed(trees))
+    leaves, stack = [], list(reversed(trees))
     while stack:
         x = stack.pop()
         if isinstance(x, kind):
-            found.append(x)
+            leaves.append(x)
         elif isinstance(x, dict):
             stack += reversed(x.values())
         elif isinstance(x, (tuple, list)):
             stack += reversed(x)
-    return found
+    return leaves
 
 
 def mapped(tree, function, plain=lambda x: x) -> Any:

@@ -85,7 +85,7 @@ class replaced:
 @functools.lru_cache(256)
 def _instructions(code):
     """Return [(operation, its name or constant)], the same for all versions of Python."""
-    found = []
+    instructions = []
     for i in dis.get_instructions(code):
         op, name = i.opname, i.argval
         if "LOAD_FAST" in op or op in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
@@ -98,8 +98,8 @@ def _instructions(code):
             op = "LOAD_CONST"
         elif op == "BINARY_OP" and i.argrepr == "[]":  # Python 3.14 and later
             op = "BINARY_SUBSCR"
-        found.append((op, name))
-    return found
+        instructions.append((op, name))
+    return instructions
 
 
 class Walk:
@@ -212,14 +212,14 @@ class Surroundings:
             walk.function(self.function, None, args)
         else:
             walk.function(self.function)
-        found = {(id(p.holder), p.key): p for p in walk.outside()}
+        places = {(id(p.holder), p.key): p for p in walk.outside()}
         for module, name in writes.numbers():
             own = vars(module)
             where = f"{type(module).__name__}.{name}"
-            found[id(own), name] = OutsideValue(own, name, where, is_moving=True)
-        for key, place in found.items():
+            places[id(own), name] = OutsideValue(own, name, where, is_moving=True)
+        for key, place in places.items():
             self._name(key, place)
-        return list(found.values())
+        return list(places.values())
 
     def _name(self, key, place):
         for n in range(1, 1000):

@@ -142,20 +142,20 @@ class Trace(Device, StepEffects):
         """
         if not any(type(x) is Number for x in inputs):
             return inputs
-        found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        operands, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
         real = real_of(x.dtype for x in arrays)
         is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
         for x in inputs:
             if type(x) is not Number:
-                found.append(x)
+                operands.append(x)
             elif "program" not in attributes or is_narrow:  # such a kernel checks what it stores
-                found.append(without_numbers(x))
+                operands.append(without_numbers(x))
             else:
                 array = self.numbers.array(x, real)
                 self.call(array, x._row.name())
                 rank = len(attributes.get("shape", ()))
-                found.append(array.view((1,) * rank, (0,) * rank))
-        return found
+                operands.append(array.view((1,) * rank, (0,) * rank))
+        return operands
 
     def stop(self, op, x, outputs, **attributes):
         """Append a check that can stop the step, with the error it then raises."""

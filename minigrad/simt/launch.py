@@ -153,14 +153,14 @@ class _Buffers:
             return self.pointer(value, name)
         if isinstance(value, tuple):
             return tuple(self.argument(part, name) for part in value)
-        found = constant(value)
-        if found is None or isinstance(found, str):
+        scalar = constant(value)
+        if scalar is None or isinstance(scalar, str):
             raise ArgumentTypeError(
                 f"the argument {name} is nothing that a kernel can take",
                 got=type(value).__name__,
                 fix="pass NumPy arrays, numbers, or tuples of them",
             )
-        return found
+        return scalar
 
 
 def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=None):

@@ -136,10 +136,10 @@ class Counts:
         """Count one statement's access to memory, for all warps at once."""
         lanes = self.lanes
         key = (site, kind, region.space, region.name, nbytes)
-        found = self._accesses.get(key)
-        if found is None:
-            found = Access(site, kind, region.space, region.called(site), nbytes)
-            self._accesses[key] = found
+        access = self._accesses.get(key)
+        if access is None:
+            access = Access(site, kind, region.space, region.called(site), nbytes)
+            self._accesses[key] = access
         byte = np.asarray(byte)
         if region.stride:
             byte = byte - lanes.block * region.stride  # every block's memory begins at bank 0
@@ -147,34 +147,34 @@ class Counts:
         if not used.size:
             return
         on = table >= 0
-        found.warps += len(used)
-        found.lanes += int(on.sum())
-        found.moved += int(on.sum()) * nbytes
+        access.warps += len(used)
+        access.lanes += int(on.sum())
+        access.moved += int(on.sum()) * nbytes
         if region.space == "shared":
             cost, least = traffic.bank_turns(table, nbytes)
-            found.turns += int(cost.sum())
-            found.least_turns += int(least.sum())
+            access.turns += int(cost.sum())
+            access.least_turns += int(least.sum())
         else:
             cost, least = traffic.sectors(table, nbytes)
-            found.sectors += int(cost.sum())
-            found.least += int(least.sum())
+            access.sectors += int(cost.sum())
+            access.least += int(least.sum())
         if kind == "atomic":
             met = traffic.meetings(table)
-            found.meetings = max(found.meetings, int(met.max()))
-        if found.first is None:
-            found.first = _sample(table, used, cost, least, 0, lanes)
+            access.meetings = max(access.meetings, int(met.max()))
+        if access.first is None:
+            access.first = _sample(table, used, cost, least, 0, lanes)
         k = int(cost.argmax())
-        if found.worst is None or cost[k] > found.worst.cost:
-            found.worst = _sample(table, used, cost, least, k, lanes)
+        if access.worst is None or cost[k] > access.worst.cost:
+            access.worst = _sample(table, used, cost, least, k, lanes)
 
     def branch(self, site, active, taken):
         """Count a decision; a warp splits where some of its active lanes go and some do not."""
-        found = self._branches.setdefault(site, Branch(site))
+        branch = self._branches.setdefault(site, Branch(site))
         here = self._here(active)
         going = traffic.lanes_per_warp(np.asarray(taken), active, self.lanes)
-        found.warps += int((here > 0).sum())
-        found.split += int(((going > 0) & (going < here)).sum())
-        found.lanes += int(here.sum())
+        branch.warps += int((here > 0).sum())
+        branch.split += int(((going > 0) & (going < here)).sum())
+        branch.lanes += int(here.sum())
 
     def barrier(self, site, active, scope="block"):
         """Count a barrier once for every block, or warp, that passes it."""
@@ -202,13 +202,13 @@ class Counts:
         return traffic.lanes_per_warp(np.True_, active, self.lanes)
 
     def _event(self, kind, site, times, lanes):
-        found = self._events.setdefault((kind, site), Event(site))
-        found.times += int(times)
-        found.lanes += int(lanes)
+        event = self._events.setdefault((kind, site), Event(site))
+        event.times += int(times)
+        event.lanes += int(lanes)
 
     def _events_of(self, kind):
-        found = [event for (k, _), event in self._events.items() if k == kind]
-        return sorted(found, key=_place)
+        events = [event for (k, _), event in self._events.items() if k == kind]
+        return sorted(events, key=_place)
 
     accesses = property(lambda self: sorted(self._accesses.values(), key=_place))
     branches = property(lambda self: sorted(self._branches.values(), key=_place))
@@ -219,8 +219,8 @@ class Counts:
     float64_operations = property(lambda self: self._events_of("double"))
 
 
-def _place(found):
-    return found.site.file, found.site.line  # within a line: in the order of execution
+def _place(entry):
+    return entry.site.file, entry.site.line  # within a line: in the order of execution
 
 
 def _sample(table, used, cost, least, k, lanes):

@@ -63,12 +63,12 @@ class Access(LanguagePart):
         return run
 
     def on_Attribute(self, node):
-        found = self.scope.static(node)
-        if isinstance(found, Intrinsic):
-            return self.intrinsic_value(found, node)
-        if isinstance(found, np.ndarray):
-            return self.constant_array(found, ast.unparse(node))
-        if found is not MISSING:
+        value = self.scope.static(node)
+        if isinstance(value, Intrinsic):
+            return self.intrinsic_value(value, node)
+        if isinstance(value, np.ndarray):
+            return self.constant_array(value, ast.unparse(node))
+        if value is not MISSING:
             raise self.source.refuse(
                 node, f"{ast.unparse(node)} cannot be used as a value in a kernel"
             )

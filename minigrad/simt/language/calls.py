@@ -33,28 +33,28 @@ class Calls(LanguagePart):
                 raise self.source.refuse(
                     node, "`*` and `**` cannot be used in calls in the simulator"
                 )
-        found = self.scope.static(node.func)
-        if found is MISSING:
+        callee = self.scope.static(node.func)
+        if callee is MISSING:
             return self._method(node)
-        if isinstance(found, Intrinsic):
-            return self._intrinsic(found, node, wanted)
-        dtype = as_dtype(found) if not is_pythons(found) else None
-        if dtype is not None and not isinstance(found, str):
+        if isinstance(callee, Intrinsic):
+            return self._intrinsic(callee, node, wanted)
+        dtype = as_dtype(callee) if not is_pythons(callee) else None
+        if dtype is not None and not isinstance(callee, str):
             return self._cast(node, dtype)
         try:
-            plain, context = functions.PLAIN.get(found), functions.CONTEXT.get(found)
+            plain, context = functions.PLAIN.get(callee), functions.CONTEXT.get(callee)
         except TypeError:  # not hashable
             plain = context = None
-        if found is float and len(node.args) == 1 and isinstance(self.folded(node.args[0]), str):
+        if callee is float and len(node.args) == 1 and isinstance(self.folded(node.args[0]), str):
             return self._number_in_text(node)
         if plain is not None:
             return self._plain(node, plain)
         if context is not None:
             return self._context(node, context, wanted)
-        inner = device_function(found)
+        inner = device_function(callee)
         if inner is not None:
             return self._device(node, inner)
-        why, fix = functions.refusal(found, ast.unparse(node.func))
+        why, fix = functions.refusal(callee, ast.unparse(node.func))
         raise self.source.refuse(node, why, fix=fix)
 
     def _number_in_text(self, node):
@@ -164,11 +164,11 @@ class Calls(LanguagePart):
         )
 
     def _dtype(self, node):
-        found = self.scope.static(node)
+        value = self.scope.static(node)
         if isinstance(node, ast.Constant):
-            found = node.value
+            value = node.value
         # Numba accepts no type of Python
-        dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
+        dtype = None if value is MISSING or is_pythons(value) else as_dtype(value)
         if dtype is None:
             raise self.source.refuse(
                 node,
@@ -213,15 +213,15 @@ class Calls(LanguagePart):
 
     # ---- intrinsics ------------------------------------------------------------------------------
 
-    def intrinsic_value(self, found, node):
+    def intrinsic_value(self, member, node):
         """Return the closure of an intrinsic that is a value, such as cuda.threadIdx.x."""
-        value = intrinsics.VALUES.get(found.path)
+        value = intrinsics.VALUES.get(member.path)
         if value is not None:
             return value
-        if found.path not in PATHS:
-            raise self._unknown(found.path, node)
+        if member.path not in PATHS:
+            raise self._unknown(member.path, node)
         raise self.source.refuse(
-            node, f"{ast.unparse(node)} is no value in a kernel", fix=f"call it: {call_of(found)}"
+            node, f"{ast.unparse(node)} is no value in a kernel", fix=f"call it: {call_of(member)}"
         )
 
     def _unknown(self, path, node):
@@ -231,8 +231,8 @@ class Calls(LanguagePart):
         fix = f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None
         return self.source.refuse(node, f"cuda.{path} is not known{meant}", fix=fix)
 
-    def _intrinsic(self, found, node, wanted):
-        path = found.path
+    def _intrinsic(self, intrinsic, node, wanted):
+        path = intrinsic.path
         if path in ("grid", "gridsize"):
             (axes,) = [self.folded(a) for a in node.args] if len(node.args) == 1 else (0,)
             if axes is MISSING or axes not in (1, 2, 3):
@@ -314,22 +314,22 @@ SIZES = {  # what to do about a size that is known only at launch
 
 def _local_array(wave, sizes, dtype, site, mask):
     """Return the local array declared at a site, uninitialised for the lanes of a mask."""
-    found = wave.arrays.get(site)
-    if found is None:
-        found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
+    array = wave.arrays.get(site)
+    if array is None:
+        array = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
     else:
-        found.forget(mask)
-    return found
+        array.forget(mask)
+    return array
 
 
 def _shared_array(wave, sizes, dtype, site):
     """Return the shared array declared at a site: the same one each time."""
-    found = wave.arrays.get(site)
-    if found is None:
+    array = wave.arrays.get(site)
+    if array is None:
         nbytes = int(np.prod(sizes)) * dtype.itemsize
         region = wave.memory.shared(nbytes, site.text, shape=sizes)
-        found = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
-    return found
+        array = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
+    return array
 
 
 def _dynamic_array(wave, dtype, site):

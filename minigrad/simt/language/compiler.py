@@ -60,22 +60,22 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         """Return the program of a device function that this one calls."""
         if function in self.callers:
             raise self.source.recursion(node, function)
-        found = program(function, self.callers)
-        self.used.update(found.used)
-        self.exact = self.exact or found.exact
-        self.spins = self.spins or found.spins
-        return found
+        callee = program(function, self.callers)
+        self.used.update(callee.used)
+        self.exact = self.exact or callee.exact
+        self.spins = self.spins or callee.spins
+        return callee
 
 
 def program(function, callers=()):
     """Return the program of a function; compile it at first use."""
-    found = _programs.get(function)
-    if found is None or any(
-        scope.now(name) is not value for scope, name, value in found.used.values()
+    compiled = _programs.get(function)
+    if compiled is None or any(
+        scope.now(name) is not value for scope, name, value in compiled.used.values()
     ):
         with np.errstate(all="ignore"):
-            found = _programs[function] = Compiler(function, callers).compile()
-    return found
+            compiled = _programs[function] = Compiler(function, callers).compile()
+    return compiled
 
 
 def check_kernel(function):

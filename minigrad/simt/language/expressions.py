@@ -40,8 +40,8 @@ class Expressions(LanguagePart):
         if isinstance(node, ast.Constant):
             return self._literal(node)
         if isinstance(node, ast.Name | ast.Attribute):
-            found = self.scope.static(node)
-            value = None if found is MISSING else constant(found)
+            outside = self.scope.static(node)
+            value = None if outside is MISSING else constant(outside)
             return MISSING if value is None else value
         if isinstance(node, ast.Tuple):
             parts = [self.folded(part) for part in node.elts]
@@ -50,8 +50,8 @@ class Expressions(LanguagePart):
             return self._folded_operation(node)
         if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
             value = self.folded(node.args[0])
-            found = MISSING if value is MISSING else self.scope.static(node.func)
-            dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
+            callee = MISSING if value is MISSING else self.scope.static(node.func)
+            dtype = None if callee is MISSING or is_pythons(callee) else as_dtype(callee)
             if dtype is not None and isinstance(value, np.generic):
                 with np.errstate(all="ignore"):
                     return value.astype(dtype)
@@ -96,10 +96,10 @@ class Expressions(LanguagePart):
                 return f.env[slot]
 
             return read
-        found = self.scope.outer(node.id)
-        if isinstance(found, np.ndarray):
-            return self.constant_array(found, node.id)
-        if found is MISSING:
+        value = self.scope.outer(node.id)
+        if isinstance(value, np.ndarray):
+            return self.constant_array(value, node.id)
+        if value is MISSING:
             raise self.source.refuse(
                 node,
                 f"the name {node.id} is not defined",
@@ -107,7 +107,7 @@ class Expressions(LanguagePart):
             )
         raise self.source.refuse(
             node,
-            f"{node.id} is a {type(found).__name__}, which a kernel cannot use as a value",
+            f"{node.id} is a {type(value).__name__}, which a kernel cannot use as a value",
             fix="pass numbers and arrays as arguments",
         )
 
@@ -231,9 +231,9 @@ class Expressions(LanguagePart):
         value, slot = self.expression(node.value), self.scope.slots[node.target.id]
 
         def run(f, m):
-            found = value(f, m)
-            f.assign(slot, found, m)
-            return found
+            result = value(f, m)
+            f.assign(slot, result, m)
+            return result
 
         return run
 
@@ -260,7 +260,7 @@ _NAMES = {
 def _contains(value, items):
     if not isinstance(items, tuple):
         raise Misuse("`in` needs a tuple")
-    found: Any = np.bool_(False)
+    is_in: Any = np.bool_(False)
     for item in items:
-        found = found | BINARY["Eq"](value, item)
-    return found
+        is_in = is_in | BINARY["Eq"](value, item)
+    return is_in

@@ -173,21 +173,21 @@ for _ufunc in (
     PLAIN[_ufunc] = _of_numbers(_ufunc)
 
 
-def refusal(found, name):
+def refusal(function, name):
     """Return (why a kernel cannot call a function, what to do instead); name: as written."""
-    own = getattr(found, "__name__", "")
+    own = getattr(function, "__name__", "")
     fix = (
         f"use math.{own}"
         if own in vars(math)
         else "kernels call math.*, casts such as np.float32(x), min, max, abs, cuda.* and device "
         "functions"
     )
-    if isinstance(found, np.ufunc):
+    if isinstance(function, np.ufunc):
         return f"Numba has no {name} for CUDA", fix
-    if not inspect.isfunction(found):
+    if not inspect.isfunction(function):
         return f"{name} cannot be called in minigrad's kernels", fix
-    if is_ours(found.__code__.co_filename):
-        fix = "use cuda.syncthreads" if found.__name__ == "synchronize" else fix
+    if is_ours(function.__code__.co_filename):
+        fix = "use cuda.syncthreads" if function.__name__ == "synchronize" else fix
         return f"{name} is called outside of kernels, which compute with numbers", fix
     return (
         f"{name} is a plain Python function, which Numba does not compile into a kernel",

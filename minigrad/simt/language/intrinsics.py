@@ -144,8 +144,8 @@ def _clz(x):
 def _ffs(x):
     u = _unsigned(x)
     lowest = u & (~u + u.dtype.type(1))
-    found = np.bitwise_count(lowest - u.dtype.type(1)).astype(np.int32) + np.int32(1)
-    return np.where(u == 0, np.int32(0), found)[()]
+    position = np.bitwise_count(lowest - u.dtype.type(1)).astype(np.int32) + np.int32(1)
+    return np.where(u == 0, np.int32(0), position)[()]
 
 
 def _brev(x):

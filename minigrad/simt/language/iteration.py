@@ -26,16 +26,16 @@ class Iterations(LanguagePart):
         """Compile the expression after `in`."""
         site = self.source.site(node)
         if isinstance(node, ast.Call) and not node.keywords:
-            found = self.scope.static(node.func)
-            if found is range:
+            callee = self.scope.static(node.func)
+            if callee is range:
                 if not 1 <= len(node.args) <= 3:
                     raise self.source.refuse(node, "range takes one, two or three numbers")
                 parts = [self.expression(a) for a in node.args]
                 return lambda f, m: _range(f, m, [p(f, m) for p in parts], site)
-            if found is builtins.enumerate and 1 <= len(node.args) <= 2:
+            if callee is builtins.enumerate and 1 <= len(node.args) <= 2:
                 start = ast.Constant(0) if len(node.args) == 1 else node.args[1]
                 return _together([_count(self.expression(start)), self.iteration(node.args[0])])
-            if found is zip and node.args:
+            if callee is zip and node.args:
                 return _together([self.iteration(a) for a in node.args])
         if isinstance(node, ast.List):
             node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)

@@ -104,13 +104,13 @@ class Scope:
 
     def __init__(self, source):
         tree, function = source.tree, source.function
-        found = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
-        found += [
+        names = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
+        names += [
             node.id
             for node in ast.walk(tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         ]
-        self.slots = {name: k for k, name in enumerate(dict.fromkeys(found))}
+        self.slots = {name: k for k, name in enumerate(dict.fromkeys(names))}
         self._cells = dict(
             zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         )
@@ -119,9 +119,9 @@ class Scope:
 
     def outer(self, name):
         """Return the value of a name that is not local, or MISSING; note that it was used."""
-        found = self.now(name)
-        self.used[id(self), name] = self, name, found
-        return found
+        value = self.now(name)
+        self.used[id(self), name] = self, name, value
+        return value
 
     def now(self, name):
         """Return the same as `outer`, without noting the use."""
@@ -140,9 +140,9 @@ class Scope:
         if isinstance(node, ast.Name):
             if node.id in self.slots:
                 return MISSING
-            found = self.outer(node.id)
-            path = None if found is MISSING else intrinsic_path(found)
-            return found if path is None else Intrinsic(path)
+            value = self.outer(node.id)
+            path = None if value is MISSING else intrinsic_path(value)
+            return value if path is None else Intrinsic(path)
         if not isinstance(node, ast.Attribute):
             return MISSING
         base = self.static(node.value)
@@ -152,10 +152,10 @@ class Scope:
             return Intrinsic(node.attr)
         if isinstance(base, Intrinsic):
             return Intrinsic(f"{base.path}.{node.attr}" if base.path else node.attr)
-        found = getattr(base, node.attr, MISSING)
-        if found is MISSING and getattr(base, "__name__", "") == "minigrad.cuda":
+        value = getattr(base, node.attr, MISSING)
+        if value is MISSING and getattr(base, "__name__", "") == "minigrad.cuda":
             return Intrinsic(node.attr)  # refused as unknown, with the nearest known name
-        if isinstance(base, types.ModuleType) and found is not MISSING:
-            path = intrinsic_path(found)
-            return found if path is None else Intrinsic(path)
-        return found
+        if isinstance(base, types.ModuleType) and value is not MISSING:
+            path = intrinsic_path(value)
+            return value if path is None else Intrinsic(path)
+        return value

@@ -12,12 +12,12 @@ from minigrad.simt.watch.memory import Site
 @functools.lru_cache(maxsize=256)
 def _definitions(text):
     """Return all functions of a file: {(name, first line, decorators included): tree}."""
-    found = {}
+    trees = {}
     for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found[node.name, first] = node
-    return found
+            trees[node.name, first] = node
+    return trees
 
 
 class Source:

@@ -23,10 +23,10 @@ def bytes_at(address, nbytes):
 
 def spans(arrays):
     """Return [first address, one past the last] of ndarrays' bytes; overlapping ones share one."""
-    found = []
+    merged = []
     for low, high in sorted(map(byte_bounds, arrays)):
-        if found and low < found[-1][1]:
-            found[-1][1] = max(high, found[-1][1])
+        if merged and low < merged[-1][1]:
+            merged[-1][1] = max(high, merged[-1][1])
         else:
-            found.append([low, high])
-    return found
+            merged.append([low, high])
+    return merged

@@ -98,5 +98,5 @@ def first_active(active, where=None):
         if active is None:
             return 0
         where = active
-    found = np.flatnonzero(where if active is None else active & where)
-    return int(found[0]) if found.size else None
+    lanes = np.flatnonzero(where if active is None else active & where)
+    return int(lanes[0]) if lanes.size else None

@@ -99,10 +99,10 @@ def binary(name):
 
     def apply(a, b):
         try:
-            found = table.get((a.dtype.num, b.dtype.num))
-            if found is None:
-                found = table[a.dtype.num, b.dtype.num] = _build(name, a.dtype, b.dtype)
-            return found(a, b)
+            function = table.get((a.dtype.num, b.dtype.num))
+            if function is None:
+                function = table[a.dtype.num, b.dtype.num] = _build(name, a.dtype, b.dtype)
+            return function(a, b)
         except (AttributeError, TypeError):
             return _objects(name, a, b)
 

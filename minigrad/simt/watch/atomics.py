@@ -52,19 +52,19 @@ def apply(cells, operation, index, value, active, count, want_old=True):
     if not want_old and isinstance(function, np.ufunc):
         function.at(cells, index, values[0])
         return None
-    found = np.empty(number, cells.dtype)
+    before = np.empty(number, cells.dtype)
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if number else order
     lengths = np.diff(np.r_[first, number])
     most = int(lengths.max()) if number else 0
     if isinstance(function, np.ufunc) and most > len(first):
-        _by_element(cells, function, ordered, values[0][order], first, lengths, found, order)
+        _by_element(cells, function, ordered, values[0][order], first, lengths, before, order)
     else:
         for turn in range(most):
             now = order[first[lengths > turn] + turn]
             at = index[now]
-            old = found[now] = cells[at]
+            old = before[now] = cells[at]
             if function is None:
                 cells[at] = np.where(old == values[0][now], values[1][now], old)
             else:
@@ -72,9 +72,9 @@ def apply(cells, operation, index, value, active, count, want_old=True):
     if not want_old:
         return None
     if lanes is None:
-        return found
+        return before
     out = np.zeros(count, cells.dtype)
-    out[lanes] = found
+    out[lanes] = before
     return out
 
 
@@ -84,11 +84,11 @@ def _of(value, lanes, number):
     return value if lanes is None else value[lanes]
 
 
-def _by_element(cells, function, ordered, values, first, lengths, found, order):
+def _by_element(cells, function, ordered, values, first, lengths, before, order):
     """Compute a running total per element: `accumulate` goes left to right in the cells' dtype."""
     for begin, length in zip(first, lengths, strict=True):
         part = slice(begin, begin + length)
         start = cells[ordered[begin]]
         running = function.accumulate(np.concatenate([[start], values[part]]), dtype=cells.dtype)
-        found[order[part]] = running[:-1]
+        before[order[part]] = running[:-1]
         cells[ordered[begin]] = running[-1]

@@ -31,8 +31,8 @@ class Flying:
     def first(self, byte):
         """Return (position in `byte`, lane, site) of the first use of such bytes, or None."""
         lanes = self.lane[byte // GRANULE]
-        found = np.flatnonzero(lanes >= 0)
-        if not found.size:
+        hits = np.flatnonzero(lanes >= 0)
+        if not hits.size:
             return None
-        at = int(found[0])
+        at = int(hits[0])
         return at, int(lanes[at]), int(self.site[byte[at] // GRANULE])

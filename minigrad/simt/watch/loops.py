@@ -109,10 +109,10 @@ class _Rounds:
             out = named.pop("out", None)
             plain = [self.bare(one, reads) for one in arguments]
             named = {key: self.bare(one, reads) for key, one in named.items()}
-            found = function(*plain, **named)
+            result = function(*plain, **named)
             if out is None:
-                return self.watched(found) if isinstance(found, np.ndarray) else found
-            out[...] = found
+                return self.watched(result) if isinstance(result, np.ndarray) else result
+            out[...] = result
             return out
 
         return call
@@ -234,11 +234,11 @@ class _Watched(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, key):
         key = self.rounds.bare(key, reads=True)
-        found, cells = self.array[key], self.cells[key]
-        if isinstance(found, np.ndarray) and np.may_share_memory(found, self.array):
-            return self.view(found, cells)
+        values, cells = self.array[key], self.cells[key]
+        if isinstance(values, np.ndarray) and np.may_share_memory(values, self.array):
+            return self.view(values, cells)
         self.rounds.note(self, cells, False)
-        return self.rounds.watched(found) if isinstance(found, np.ndarray) else found
+        return self.rounds.watched(values) if isinstance(values, np.ndarray) else values
 
     def __setitem__(self, key, value):
         key, value = self.rounds.bare(key, reads=True), self.rounds.bare(value, reads=True)
@@ -256,8 +256,8 @@ class _Watched(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=(), **named):
         if not out:
-            found = getattr(ufunc, method)(*self.rounds.bare(inputs, reads=True), **named)
-            return self.rounds.watched(found) if isinstance(found, np.ndarray) else found
+            result = getattr(ufunc, method)(*self.rounds.bare(inputs, reads=True), **named)
+            return self.rounds.watched(result) if isinstance(result, np.ndarray) else result
         (target,) = out
         # `total += …` on a whole array: a reduction, for which each thread has an array of its own
         if target is inputs[0] and target.array is target.base:

@@ -84,11 +84,11 @@ class Region:
 
     def typed(self, dtype):
         """Return the bytes as elements of a dtype."""
-        found = self._typed.get(dtype)
-        if found is None:
+        elements = self._typed.get(dtype)
+        if elements is None:
             whole = self.data.size // dtype.itemsize * dtype.itemsize
-            found = self._typed[dtype] = self.data[:whole].view(dtype)
-        return found
+            elements = self._typed[dtype] = self.data[:whole].view(dtype)
+        return elements
 
     def load(self, dtype, index, active, site, width=1):
         """Return the elements at `index`: a scalar if index is one; a list if width > 1."""
@@ -158,8 +158,8 @@ class Region:
         """Return the kernel's name for this memory: for a shared array, the site's variable."""
         if self.space != "shared":
             return self.name
-        found = re.match(r"(\w+)\s*\[|[\w.]+\((\w+)", site.text)  # tile[i], atomic.add(tile, i, x)
-        return self.name if found is None else found[1] or found[2]
+        match = re.match(r"(\w+)\s*\[|[\w.]+\((\w+)", site.text)  # tile[i], atomic.add(tile, i, x)
+        return self.name if match is None else match[1] or match[2]
 
     def element(self, byte, itemsize, site):
         """Return `element (1, 2) of tile`, which names the element at a byte, for messages."""

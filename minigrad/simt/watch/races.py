@@ -130,9 +130,9 @@ class _Users:
         start = start[lane] if isinstance(start, np.ndarray) else start
         for records, oldest in ((self.recent, start), (self.ever, 0)):
             if records is not None and records.last[cell] >= oldest:
-                for found in (records.last[cell], records.first[cell] ^ keys.ids):
-                    if keys.thread(found) != me:
-                        return int(keys.thread(found)), int(found) & ((1 << SITE_BITS) - 1)
+                for key in (records.last[cell], records.first[cell] ^ keys.ids):
+                    if keys.thread(key) != me:
+                        return int(keys.thread(key)), int(key) & ((1 << SITE_BITS) - 1)
         raise AssertionError("no other thread in the records")
 
     def split(self, parts):
@@ -174,14 +174,14 @@ class Shadow:
     def suspects(self, kind, use):
         """Yield (kind, bool vector) of earlier accesses that no barrier of the block orders."""
         if self.written:
-            found = self._against_writer(use)
-            if found is not None and found.any():
-                yield WRITE, found
+            where = self._against_writer(use)
+            if where is not None and where.any():
+                yield WRITE, where
         for other, users in self.users.items():
             if users.any and kind != other:  # read with read, atomic with atomic: no race
-                found = users.others(use)
-                if found is not None and found.any():
-                    yield other, found
+                where = users.others(use)
+                if where is not None and where.any():
+                    yield other, where
 
     def note(self, kind, use):
         """Record an access; return the Conflict of two lanes that write one cell at once."""

@@ -47,19 +47,19 @@ def _table(accesses):
 def cost(access):
     """Return the cost of an access: (`16 / 4 sectors`, what that means)."""
     if access.space == "shared":
-        found = f"{access.turns:,} / {access.least_turns:,} passes"
+        ratio = f"{access.turns:,} / {access.least_turns:,} passes"
         worst = access.worst.cost if access.worst else 1
         means = "no bank conflicts"
         if access.turns > access.least_turns:
             means = f"bank conflicts: up to {worst} passes for one warp"
     else:
-        found = f"{access.sectors:,} / {access.least:,} sectors"
+        ratio = f"{access.sectors:,} / {access.least:,} sectors"
         means = "coalesced"
         if access.sectors > access.least:
             means = f"{access.efficiency:.0%} of the bytes moved are used"
     if access.kind == "atomic" and access.meetings > 1:
         means = f"up to {access.meetings} lanes of a warp take turns at one element"
-    return found, means
+    return ratio, means
 
 
 def remarks(counts):

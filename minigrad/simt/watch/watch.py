@@ -57,11 +57,11 @@ class Watch:
 
     def number(self, site):
         """Return the number of a site, for keys."""
-        found = self.numbers.get(site)
-        if found is None:
-            found = self.numbers[site] = min(len(self.sites), OTHER_SITES)
+        number = self.numbers.get(site)
+        if number is None:
+            number = self.numbers[site] = min(len(self.sites), OTHER_SITES)
             self.sites.append(site)
-        return found
+        return number
 
     def name(self, thread):
         """Return `block (0, 0, 0), thread (3, 0, 0)` for a thread's number in the grid."""
@@ -112,9 +112,9 @@ class Guard:
         for other, where in shadow.suspects(kind, use):
             if self.log is None:
                 self._raise(shadow.conflict(other, where, use), kind, use, itemsize, site)
-            found = watch.ordering.judge(self.log, kind, use, where)
-            if found is not None:
-                self._raise(found, kind, use, itemsize, site)
+            conflict = watch.ordering.judge(self.log, kind, use, where)
+            if conflict is not None:
+                self._raise(conflict, kind, use, itemsize, site)
         twice = shadow.note(kind, use)
         if twice is not None:
             self._raise(twice, kind, use, itemsize, site)
@@ -130,9 +130,9 @@ class Guard:
         self.flying.begin(byte, np.flatnonzero(active), self.watch.number(site))
 
     def _check_landed(self, kind, use, itemsize, site):
-        found = self.flying.first(use.cells * self.grain)
-        if found is not None:
-            at, lane, number = found
+        hit = self.flying.first(use.cells * self.grain)
+        if hit is not None:
+            at, lane, number = hit
             thread = int(use.keys.number[lane])
             self._raise(Conflict(at, thread, number, COPY), kind, use, itemsize, site)
 
@@ -187,27 +187,27 @@ class Guard:
             byte %= self.region.stride
         return self.region.element(byte, itemsize, site)
 
-    def _raise(self, found, kind, use, itemsize, site):
-        lane = int(use.lanes[found.at])
+    def _raise(self, conflict, kind, use, itemsize, site):
+        lane = int(use.lanes[conflict.at])
         watch, threads = self.watch, self.watch.lanes.threads
         me = int(use.keys.number[lane])
-        their = watch.sites[found.site] if found.site < OTHER_SITES else None
+        their = watch.sites[conflict.site] if conflict.site < OTHER_SITES else None
         line = "a place beyond the first 4,095" if their is None else their.where
         error = fault(
             DataRaceError,
-            f"{site.text}: {_IN_FLIGHT if found.kind == COPY else _UNORDERED}",
+            f"{site.text}: {_IN_FLIGHT if conflict.kind == COPY else _UNORDERED}",
             site,
             watch.lanes,
             lane,
-            got=self._cell(use.cells[found.at], itemsize, site),
-            fix=_cure(kind, found, me // threads, found.thread // threads, site, their),
+            got=self._cell(use.cells[conflict.at], itemsize, site),
+            fix=_cure(kind, conflict, me // threads, conflict.thread // threads, site, their),
             details=(
                 ("does", _DOES[kind]),
-                ("other", f"{watch.name(found.thread)} {_DID[found.kind]}"),
+                ("other", f"{watch.name(conflict.thread)} {_DID[conflict.kind]}"),
                 ("at", line),
             ),
         )
-        error.other_block, error.other_thread = watch.places(found.thread)
+        error.other_block, error.other_thread = watch.places(conflict.thread)
         error.other_line = 0 if their is None else their.line
         try:
             raise error
@@ -227,8 +227,8 @@ _DID = {
 }
 
 
-def _cure(kind, found, block, other_block, site, their):
-    if found.kind == COPY:
+def _cure(kind, conflict, block, other_block, site, their):
+    if conflict.kind == COPY:
         return (
             "cuda.cp_async_commit() after the copies, and before the data is used "
             "cuda.cp_async_wait(0) by the threads that copy, then cuda.syncthreads()"
@@ -238,7 +238,7 @@ def _cure(kind, found, block, other_block, site, their):
             "cuda.cp_async_wait waits for the thread's own copies: put cuda.syncthreads() between "
             "it and the use by other threads, and between the use and the next copy"
         )
-    if kind == found.kind == WRITE and their is site:
+    if kind == conflict.kind == WRITE and their is site:
         return (
             "give every thread an element of its own, or let one thread write; to add up, "
             "cuda.atomic.add"
@@ -248,7 +248,7 @@ def _cure(kind, found, block, other_block, site, their):
             "no barrier reaches the threads of another block: use atomic operations, or let each "
             "block write elements of its own and use them in a second kernel"
         )
-    if ATOMIC in (kind, found.kind):
+    if ATOMIC in (kind, conflict.kind):
         return "use the element by atomic operations only, or put cuda.syncthreads() between"
     if their is not None and (their.file, their.line) == (site.file, site.line):
         if their.text == site.text:

@@ -25,19 +25,11 @@ def is_generated(filename: str) -> bool:
 
 
 def user_frame():
-    """Returns the innermost frame outside minigrad and installed libraries, or None.
-
-    If there are only libraries outside minigrad, the innermost of theirs.
-    """
-    frame, inner = sys._getframe(1), None
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not is_ours(name):
-            inner = inner or frame
-            if not name.startswith(_LIBRARIES):  # as matplotlib's, which asks for an ndarray
-                return frame
-        frame = frame.f_back
-    return inner
+    """Returns the innermost frame outside minigrad, and outside libraries if there is one."""
+    stack = traceback.walk_stack(sys._getframe(1))
+    others = [f for f, _ in stack if not is_ours(f.f_code.co_filename)]
+    own = (f for f in others if not f.f_code.co_filename.startswith(_LIBRARIES))
+    return next(own, others[0] if others else None)
 
 
 def _ipython():

@@ -208,7 +208,9 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
-@pick_kernel.mistake("rounded", "Times may be far below 1e-9 s. What makes whole numbers of them?")
+@pick_kernel.mistake(
+    "rounded", "Times may be apart by far less than 1e-9 s. What makes whole numbers of them?"
+)
 def _(n, measured):
     def seconds(name):
         return int(1e9 * math.exp(on_a_line(n, *neighbours(n, measured[name]))))

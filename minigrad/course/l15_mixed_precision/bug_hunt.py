@@ -106,8 +106,8 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
 
 ENTRIES = "Each entry was cut by itself. clip shortens the whole gradient, as it did."
 TOO_EARLY = (
-    "Each step is max_norm / scale long. What is clipped here: gradients of the loss, or of the "
-    "scaled loss?"
+    "Each gradient is max_norm / scale long. What is clipped here: gradients of the loss, or of "
+    "the scaled loss?"
 )
 AS_LONG = (
     "However short the slope is, the step is as long as max_norm allows: is it clipped only if it "

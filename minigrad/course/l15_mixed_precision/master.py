@@ -318,7 +318,9 @@ def beyond_the_ends(t: Tester) -> None:
     """A parameter becomes inf or nan and comes back; another state begins anew."""
     half = np.array([60000.0, -60000.0], np.float16)
     out = np.array([-10000.0, 10000.0], np.float32) * np.float32(t.random.uniform(0.9, 1.1))
-    back = "The master was never infinite, only half was. What is the master's rounding there?"
+    back = (
+        "The master was never infinite. What is its rounding to float16 while it is beyond 65504?"
+    )
     run(t, half, [out, -out, out, -out / 2], 1.0, {}, back)
     for bad in (np.nan, np.inf):
         gradients = [np.array([bad, 1.0], np.float32), *(slope(t) for _ in range(2))]

@@ -225,8 +225,8 @@ def by_hand(got: Any, before: float, after: float, n: int) -> str:
 def check_another(t: Tester, got: dict, scale: float) -> None:
     """Check a GradScaler that was made while another one is in use: it begins anew."""
     shared = (
-        "Two scalers know nothing of each other. What belongs to the class, to a default argument "
-        "or to the optimizer, and so to both?"
+        "Two scalers know nothing of each other. What belongs to the class, to the file, to a "
+        "default argument or to the optimizer, and so to both?"
     )
     wanted = {"get_scale()": scale, "growth_tracker": 0, "len(found)": 0}
     for what, value in wanted.items():
@@ -357,7 +357,8 @@ def check_gradients(
             "left_out",
             f"one call of optimizer.step(){name}: all its gradients are finite",
             "no call",
-            "Whose gradients were not finite, and when? Large is not infinite: ask each entry.",
+            "Whose gradients were not finite, and when? Large is not infinite: ask each entry, in "
+            "the type that it has.",
         )
     for seen in steps:
         way = "twice" if calls else "never"
@@ -428,7 +429,7 @@ KNOWN: dict[str, Callable[[float], tuple]] = {
             "unscaled_twice",
             scale**-2,
             "unscale_ was called before, and step divided again. (Between them, scale was called "
-            "for a second loss.) Which method forgets?",
+            "for a second loss.) What tells step that unscale_ was there, and what forgets it?",
         ),
     ),
 }

@@ -67,25 +67,25 @@ def _cast(x, dtype, is_shared):
         return x.to(dtype)
     if not is_shared or x.array.is_foreign:  # NumPy may write there, and no version tells
         return x.to(dtype)
-    found = state.casts.get(id(x))
-    if found is None or not found.is_of(x, dtype):
+    weight = state.casts.get(id(x))
+    if weight is None or not weight.is_of(x, dtype):
         y = x.to(dtype)
         state.casts[id(x)] = _Weight(x, dtype, y.array)
         return y
     if not state.recording:
-        return Variable(found.half)
-    return Cast.record((x,), [x.array], found.half, 1, (dtype,))  # a node for each use
+        return Variable(weight.half)
+    return Cast.record((x,), [x.array], weight.half, 1, (dtype,))  # a node for each use
 
 
 def _floats(values):
     """Returns the Variables of floats among values, and in lists of them."""
-    found = []
+    floats = []
     for v in values:
         if isinstance(v, Variable):
-            found += [v] if v.dtype.is_float else []
+            floats += [v] if v.dtype.is_float else []
         elif isinstance(v, (list, tuple)):
-            found += _floats(v)
-    return found
+            floats += _floats(v)
+    return floats
 
 
 def _cast_all(v, cast, near):
@@ -102,9 +102,9 @@ def _cast_all(v, cast, near):
 def _arguments(name, lower, args, named):
     """Casts the arguments of a call by the rule for its name. lower: the block's dtype."""
     rule, values = RULES[name], [*args, *named.values()]
-    found = _floats(values)
-    floats = [x for x in found if x.dtype is not float64]
-    is_wide = len(floats) < len(found) or any(
+    all_floats = _floats(values)
+    floats = [x for x in all_floats if x.dtype is not float64]
+    is_wide = len(floats) < len(all_floats) or any(
         isinstance(v, np.ndarray) and v.dtype == np.float64 for v in values
     )
     if not floats or (rule is LOWER and is_wide):  # products refuse float64 beside other floats
@@ -188,10 +188,10 @@ class autocast(Block):
     def __init__(self, dtype, enabled=True):
         halves = [d for d in DTYPES if d.is_narrow]
         try:
-            found = as_dtype(dtype)
+            half = as_dtype(dtype)
         except DTypeError:
-            found = None
-        if found is None or found not in halves:
+            half = None
+        if half is None or half not in halves:
             known = [repr(d.name) for d in halves]
             near = near_dtype(dtype)
             raise DTypeError(
@@ -200,7 +200,7 @@ class autocast(Block):
                 f"with mg.autocast({near if near in known else known[0]}): - parameters and data "
                 "stay in float32",
             )
-        self.dtype, self.enabled = found, flag("autocast", "enabled", enabled)
+        self.dtype, self.enabled = half, flag("autocast", "enabled", enabled)
 
     def __repr__(self):
         return f"mg.autocast({self.dtype.name!r}{'' if self.enabled else ', enabled=False'})"

@@ -79,10 +79,10 @@ class Operation(Function):
     @classmethod
     def plan(cls, mask, *count):
         """Returns the plan for the gradients of inputs in `mask`. count: the length of a list."""
-        found = cls.plans.get((mask, *count))
-        if found is None:
-            found = cls.plans[mask, *count] = cls.plan_type(cls, mask, *count)
-        return found
+        plan = cls.plans.get((mask, *count))
+        if plan is None:
+            plan = cls.plans[mask, *count] = cls.plan_type(cls, mask, *count)
+        return plan
 
     @classmethod
     def otherwise(cls, *args):

@@ -126,12 +126,12 @@ def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
     equal_nan = flag("allclose", "equal_nan", equal_nan)
     try:
         with np.errstate(over="ignore"):
-            found = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
+            is_close = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
     except ValueError:
         raise ShapeError(
             "allclose: wanted shapes that broadcast", f"{a.shape} and {b.shape}"
         ) from None
-    return bool(found)
+    return bool(is_close)
 
 
 functions = (allclose,)

@@ -111,12 +111,12 @@ def _from_data(data, dtype, device):
         if coded:
             dtype = coded if dtype is None else as_dtype(dtype, "variable")
             return placed(device).from_numpy(coded.numbers(data), dtype)
-    found, own, _ = from_data("variable", data)
+    array, own, _ = from_data("variable", data)
     dtype = own if dtype is None else as_dtype(dtype, "variable")
     if not hasattr(data, "__array__"):  # arrays are converted unchecked, like astype
-        check_storable("variable", found, dtype)
-        _refuse_fractions("variable", found, dtype)
-    return placed(device).from_numpy(found, dtype)
+        check_storable("variable", array, dtype)
+        _refuse_fractions("variable", array, dtype)
+    return placed(device).from_numpy(array, dtype)
 
 
 def _decided(name, number, dtype):
@@ -126,12 +126,12 @@ def _decided(name, number, dtype):
     return float(number) if cuts else number
 
 
-def _refuse_fractions(name, found, dtype):
+def _refuse_fractions(name, array, dtype):
     """Raises if an integer dtype would cut off a fraction of a number in a list."""
-    if dtype.kind == "i" and found.dtype.kind == "f" and (cut := found != np.trunc(found)).any():
+    if dtype.kind == "i" and array.dtype.kind == "f" and (cut := array != np.trunc(array)).any():
         raise DTypeError(
             f"{name}: wanted whole numbers for {dtype}",
-            f"{found[cut].reshape(-1)[0]}",
+            f"{array[cut].reshape(-1)[0]}",
             f"mg.{name}(...).to({dtype.name!r}), which cuts fractions off",
         )
 

@@ -196,7 +196,7 @@ def stored_names(function):
         tree = tree_of(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # no source: made by exec, or typed at a prompt
         return {}
-    found, bound = {}, set()
+    stored, bound = {}, set()
     for node in ast.walk(tree):
         targets = [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else []
         targets += node.targets if isinstance(node, ast.Assign) else []
@@ -210,8 +210,8 @@ def stored_names(function):
                 bound.add(root.id)
             else:
                 line = function.__code__.co_firstlineno + node.lineno - 1
-                found.setdefault(root.id, line)
-    return {name: line for name, line in found.items() if name not in bound}
+                stored.setdefault(root.id, line)
+    return {name: line for name, line in stored.items() if name not in bound}
 
 
 def _function_of(kernel):

@@ -56,9 +56,9 @@ def one_target(target, device, dtype):
         )
     wanted = given[0]
     if device is None:
-        found = find_dtype(wanted)
-        if found is not None:
-            return None, found
+        target_dtype = find_dtype(wanted)
+        if target_dtype is not None:
+            return None, target_dtype
     if dtype is None and isinstance(wanted, str) and wanted in device_names():
         return wanted, None
     if isinstance(wanted, str):
@@ -154,8 +154,8 @@ def set_default_device(device):
     >>> mg.set_default_device("cpu")
     """
     _refuse_trace()
-    found = _named(device)
-    backend.set_default(None if found.name == "cpu" else found)
+    chosen = _named(device)
+    backend.set_default(None if chosen.name == "cpu" else chosen)
 
 
 def _refuse_trace():
@@ -200,5 +200,5 @@ class device(Block):
         return {"default": backend.set_default(None if is_usual else self._device)}
 
     def _end(self, before, is_error):
-        for found in before.values():  # empty if a block that began later restores the device
-            backend.set_default(found)
+        for earlier in before.values():  # empty if a block that began later restores the device
+            backend.set_default(earlier)

@@ -40,8 +40,8 @@ class _Usable(dict):
     """{type: the first mode, a number, in which the fast paths take its objects}."""
 
     def __missing__(self, kind):
-        found = INFERENCE if issubclass(kind, InferenceVariable) else RECORD
-        self[kind] = found if issubclass(kind, Variable) else INFERENCE + 1
+        first = INFERENCE if issubclass(kind, InferenceVariable) else RECORD
+        self[kind] = first if issubclass(kind, Variable) else INFERENCE + 1
         return self[kind]
 
 
@@ -104,14 +104,14 @@ WITHOUT_NODE = "y._requires_grad, y.node = False, None\nreturn y\n"
 
 def _edges(kinds):
     """Returns the text that finds `mask` and `edges` by asking each operand once."""
-    found = names("e", kinds)
-    lines = f"{' = '.join(found)} = None\nmask = 0\n"
+    edges = names("e", kinds)
+    lines = f"{' = '.join(edges)} = None\nmask = 0\n"
     for k, kind in enumerate(kinds):
         if kind == "x":
             lines += f"if a{k}._requires_grad:\n"
             lines += f"    mask, e{k} = mask | {1 << k}, a{k}.node or a{k}\n"
     none = f"if not mask:\n{indent(WITHOUT_NODE, '    ')}"
-    return f"{lines}{none}edges = ({', '.join(found)},)\n"
+    return f"{lines}{none}edges = ({', '.join(edges)},)\n"
 
 
 def ending(kinds, is_recorded, depth, is_view=False, **known):
@@ -162,8 +162,8 @@ class Records(dict):
             is_uniform = op.takes_numbers and len({*outline}) == 1
             wanted = None if is_uniform else outline[:-1]
         save = _saver(self.kinds, plan.saved_index, outline is None)
-        found = self[mask] = plan, wanted, save
-        return found
+        entry = self[mask] = plan, wanted, save
+        return entry
 
 
 @functools.lru_cache(1024)

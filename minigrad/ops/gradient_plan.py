@@ -77,11 +77,11 @@ class ElementwisePlan(RoutedPlan):
         self.backward = self._fast_path(own)
 
     def _program(self, which):
-        found = self.programs.get(which)
-        if found is None:
+        program = self.programs.get(which)
+        if program is None:
             formulas = [self.formulas[k] for k in which]
-            found = self.programs[which] = Program(self.arguments, formulas)
-        return found
+            program = self.programs[which] = Program(self.arguments, formulas)
+        return program
 
     def _fast_path(self, own):
         """Generates the backward for contiguous operands of one shape and dtype, without loops."""

@@ -84,13 +84,13 @@ def _turned(x):
 
 def _matrix_gradient(dy, a, b, x):
     z = LeastSquares.apply(_turned(a), dy)
-    found = -(z @ _turned(x))
+    da = -(z @ _turned(x))
     m, n = a.shape[1:]
     if m > n:  # the residual changes with the columns of a
-        found = found + (b - a @ x) @ _turned(LeastSquares.apply(a, z))
+        da = da + (b - a @ x) @ _turned(LeastSquares.apply(a, z))
     if m < n:
-        found = found + LeastSquares.apply(_turned(a), x) @ _turned(dy - _turned(a) @ z)
-    return found
+        da = da + LeastSquares.apply(_turned(a), x) @ _turned(dy - _turned(a) @ z)
+    return da
 
 
 class CholeskyFactor(Structural):
@@ -127,18 +127,18 @@ def _factor_gradient(dy, y):
     half = constant(np.tri(n) - 0.5 * np.eye(n), near=y).to(y.dtype)
     inside = half * (_turned(y) @ call("tril", dy))
     turned = LeastSquares.apply(_turned(y), inside)
-    found = LeastSquares.apply(_turned(y), _turned(turned))
-    return 0.5 * (found + _turned(found))
+    product = LeastSquares.apply(_turned(y), _turned(turned))
+    return 0.5 * (product + _turned(product))
 
 
 def _matrices(name, *given):
     """Returns Variables of floats, each with at least two axes."""
-    found = []
+    matrices = []
     for x in variables(name, *given):
         if x.ndim < 2:
             raise ShapeError(f"{name}: wanted matrices (..., m, n)", f"{x.shape}")
-        found.append(x if x.dtype.is_float else x.to(float32))
-    return found
+        matrices.append(x if x.dtype.is_float else x.to(float32))
+    return matrices
 
 
 def _square(name, a):

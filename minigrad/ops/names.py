@@ -205,11 +205,11 @@ class _Learner(NamedTuple):
 
         def call(path, *values):
             key = tuple([values[k] or repr(values[k]) for k in places])
-            found = learner.calls.get(key)
-            if found:
-                return found(path, *values)
+            route = learner.calls.get(key)
+            if route:
+                return route(path, *values)
             args, named = self.arguments(values)
-            if found is None:
+            if route is None:
                 return learner.learn(key, values, args, named)
             return self.function(*args, **named)
 

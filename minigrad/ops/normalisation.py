@@ -267,7 +267,7 @@ def _of_features(name, x, **given):
 
     A normalized_shape, as PyTorch takes it here, would scale by the number of features.
     """
-    found = []
+    checked = []
     for what, value in given.items():
         value = value if isinstance(value, Variable) else constant(value, name, x)
         if not x.ndim or value.shape != x.shape[-1:]:
@@ -277,8 +277,8 @@ def _of_features(name, x, **given):
                 f"mg.{name}(x, {', '.join(given)}): there is no normalized_shape, the last axis is "
                 "normalised",
             )
-        found.append(value)
-    return found
+        checked.append(value)
+    return checked
 
 
 functions = (batch_norm, dropout, normalize, layer_norm, rms_norm)

@@ -81,14 +81,14 @@ def from_data(name, data):
     if kind is float:
         return np.asarray(data), float32, True
     if kind is np.ndarray or isinstance(data, np.generic):
-        return (found := np.asarray(data)), _dtype_of(name, found), False
+        return (array := np.asarray(data)), _dtype_of(name, array), False
     refuse_masked(name, data)
     strong, rank = [], -1
     if kind in (list, tuple):
         strong, rank = _decisive(name, data)
     try:
         wanted = np.float64 if any(d.is_coded for d in strong) else None  # NumPy may lack them
-        found = np.asarray(data, wanted)
+        array = np.asarray(data, wanted)
     except MinigradError:
         raise
     except MemoryError:
@@ -97,27 +97,27 @@ def from_data(name, data):
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None
-    own = of_numpy(found.dtype)
-    is_too_large = rank == 1 and found.dtype.kind == "f" and not any(d.is_float for d in strong)
-    if (found.dtype.kind not in "fiub" and own is None) or is_too_large:
+    own = of_numpy(array.dtype)
+    is_too_large = rank == 1 and array.dtype.kind == "f" and not any(d.is_float for d in strong)
+    if (array.dtype.kind not in "fiub" and own is None) or is_too_large:
         raise ArgumentTypeError(
             f"{name}: wanted a Variable or numbers, ints among them that int64 holds",
             f"{kind.__name__} {short(data)}",
         )
     if kind not in (list, tuple):
         if _is_array(data):
-            return found, _dtype_of(name, found), False
-        return found, OF_RANKS[RANK_OF_KIND[found.dtype.kind]], True
+            return array, _dtype_of(name, array), False
+        return array, OF_RANKS[RANK_OF_KIND[array.dtype.kind]], True
     dtype = None
     for other in strong:
         dtype = other if dtype is None else promote(dtype, other)
     if dtype is None:
-        return found, OF_RANKS[rank], True
+        return array, OF_RANKS[rank], True
     if rank == 2 and not dtype.is_float:
         dtype = float32
     elif rank == 1 and dtype is bool_:
         dtype = int64
-    return found, dtype, False
+    return array, dtype, False
 
 
 def refuse_masked(name, data):
@@ -141,18 +141,18 @@ def _is_array(data):
     return True
 
 
-def _dtype_of(name, found):
+def _dtype_of(name, array):
     """Returns the DType of an ndarray; raises if minigrad lacks it."""
-    dtype = of_numpy(found.dtype)
+    dtype = of_numpy(array.dtype)
     if dtype is not None:
         return dtype
-    if found.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub":
         raise ArgumentTypeError(
-            f"{name}: wanted a Variable or numbers", f"dtype {found.dtype}: {found!r:.60}"
+            f"{name}: wanted a Variable or numbers", f"dtype {array.dtype}: {array!r:.60}"
         )
     raise DTypeError(
         f"{name}: wanted one of {', '.join(map(str, DTYPES))}",
-        f"{found.dtype}",
+        f"{array.dtype}",
         "convert the data first: x.astype('float32')",
     )
 
@@ -237,13 +237,13 @@ def check_storable(name, data, dtype):
 
 def of_run(number, near=None, dtype=None):
     """Makes a Variable () of a RunTimeNumber. By default it and `near` decide the dtype."""
-    found = OF_KIND["f" if isinstance(number, float) else "i"]
+    default = OF_KIND["f" if isinstance(number, float) else "i"]
     if isinstance(number, np.generic):
-        found = of_numpy(number.dtype)
-    elif near is not None and found is float32 and near.dtype.is_float:
-        found = near.dtype
+        default = of_numpy(number.dtype)
+    elif near is not None and default is float32 and near.dtype.is_float:
+        default = near.dtype
     device = default_device() if near is None else device_of(near.array)
-    array = device.empty((), found if dtype is None else as_dtype(dtype))
+    array = device.empty((), default if dtype is None else as_dtype(dtype))
     storable("variable", number, array.dtype)
     device.fill(array, number)
     return Variable(array)

@@ -35,11 +35,11 @@ class Quiet(Operation, abstract=True):
 
 def _offsets(axis, shape, strides):
     """Returns what each element of a gather adds to its index for the axes but one."""
-    found = np.zeros((1,) * len(shape), np.int64)
+    offsets = np.zeros((1,) * len(shape), np.int64)
     for d, n in enumerate(shape):
         if d != axis:
-            found = found + np.arange(n).reshape(-1, *(1,) * (len(shape) - d - 1)) * strides[d]
-    return found
+            offsets = offsets + np.arange(n).reshape(-1, *(1,) * (len(shape) - d - 1)) * strides[d]
+    return offsets
 
 
 MAKERS: dict[str, Any] = {

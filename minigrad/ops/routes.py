@@ -132,8 +132,8 @@ def _found(op, key, args, attributes):
     def slow(path, *args):
         return op.slow_path(*args, *attributes)
 
-    found = op.calls[key] = _explored(op, args, attributes) or slow
-    return found
+    route = op.calls[key] = _explored(op, args, attributes) or slow
+    return route
 
 
 def note_first(routes, key):
@@ -151,10 +151,10 @@ def noted(*arguments):
     before = state.path, state.watchers
     try:
         watch(+1)
-        found = recorded(*arguments)
+        recording = recorded(*arguments)
     finally:  # without a call: Python delivers Ctrl-C at calls
         state.path, state.watchers = before
-    return found
+    return recording
 
 
 def _explored(op, args, attributes):
@@ -219,15 +219,15 @@ class RoutedPlan(Plan):
         mask = sum([1 << k for k, e in enumerate(edges) if e is not None and e in live])
         if mask == self.mask:
             return self
-        found = self.narrow.get(mask)
-        if found is None:
-            found = copy.copy(self)
-            found.mask, found.routes, found.narrow = mask, {}, {}
-            found.leave_out()
+        plan = self.narrow.get(mask)
+        if plan is None:
+            plan = copy.copy(self)
+            plan.mask, plan.routes, plan.narrow = mask, {}, {}
+            plan.leave_out()
             if self.is_of_route:
-                found = found.of_route()
-            self.narrow[mask] = found
-        return found
+                plan = plan.of_route()
+            self.narrow[mask] = plan
+        return plan
 
     def leave_out(self):
         """Leaves out the gradients that are not in the mask. The saved values stay the same."""

@@ -86,9 +86,9 @@ def sort(x, *, axis=-1, descending=False):
     [1.0, 2.0, 3.0]
     """
     x = as_variable(x, "sort")
-    found, axis, order = _order("sort", x, axis, descending)
-    found = along(found, order, axis)
-    return found if x.ndim else call("reshape", found, ())
+    values, axis, order = _order("sort", x, axis, descending)
+    values = along(values, order, axis)
+    return values if x.ndim else call("reshape", values, ())
 
 
 def topk(x, k, axis=-1, largest=True):

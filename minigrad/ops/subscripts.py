@@ -80,13 +80,13 @@ def view_of(array, place):
 
 def region_shape(shape, place):
     """Returns the shape of x[...]. shape: the shape of x."""
-    found = viewed((0,) * len(shape), 0, place.spec)[0]
+    sizes = viewed((0,) * len(shape), 0, place.spec)[0]
     if place.order is not None:
-        found = tuple(found[d] for d in place.order)
+        sizes = tuple(sizes[d] for d in place.order)
     if place.index is None:
-        return found
+        return sizes
     a = place.axis
-    return found[:a] + place.index.shape + found[a + place.count :]
+    return sizes[:a] + place.index.shape + sizes[a + place.count :]
 
 
 def located(x, index, value=None):
@@ -97,8 +97,8 @@ def located(x, index, value=None):
     """
     items = [_normal(i, x) for i in (index if type(index) is tuple else (index,))]
     arrays = [i for i in items if not (i is None or i is Ellipsis or isinstance(i, (int, slice)))]
-    found = _outlined(x.shape, items)
-    return _with_index(x, *found, arrays, value) if arrays else found[0]
+    outline = _outlined(x.shape, items)
+    return _with_index(x, *outline, arrays, value) if arrays else outline[0]
 
 
 def _outlined(shape, items):
@@ -220,12 +220,12 @@ def rows_of(x, index):
 
 def _known(key, x, items) -> Any:
     """Returns `_outlined` for the items of an index, which decide the key."""
-    found = _found.get(key)
-    if found is None:
+    outline = _found.get(key)
+    if outline is None:
         if len(_found) >= MOST:
             _found.clear()
-        found = _found[key] = _outlined(x.shape, items)
-    return found
+        outline = _found[key] = _outlined(x.shape, items)
+    return outline
 
 
 def _places(x, item):
@@ -306,13 +306,13 @@ def _from_python(item):
 def _stacked(items):
     """Makes one Variable of nested lists of ints and Variables of one int."""
     leaves = list(_leaves(items))
-    found = [x for x in leaves if isinstance(x, Variable)]
-    for x in found:
+    scalars = [x for x in leaves if isinstance(x, Variable)]
+    for x in scalars:
         if x.ndim or x.dtype.kind != "i":
             raise ArgumentTypeError(
                 "index: wanted a list of ints, or of Variables of one int", x.describe()
             )
-    device = device_of(found[0].array)
+    device = device_of(scalars[0].array)
     out = device.empty((len(leaves),), int64)
     for k, x in enumerate(leaves):
         device.copy(x.array if isinstance(x, Variable) else operator.index(x), out.view((), (), k))
@@ -445,17 +445,17 @@ def _with_index(x, place, entries, rank, arrays, value=None):
         mask, after = arrays[0], rank - place.count - place.axis
         if mask.dtype.kind == "b" and (len(value) <= after or value[len(value) - after - 1] == 1):
             return Place(place.spec, place.order, place.axis, place.count, None, mask)
-    found = [_entry(item, x, axis) for item, (*_, axis) in zip(arrays, entries, strict=True)]
-    index = found[0]
-    if len(found) > 1:
-        index = _folded(found, entries, viewed((0,) * x.ndim, 0, place.spec)[0])
+    indices = [_entry(item, x, axis) for item, (*_, axis) in zip(arrays, entries, strict=True)]
+    index = indices[0]
+    if len(indices) > 1:
+        index = _folded(indices, entries, viewed((0,) * x.ndim, 0, place.spec)[0])
     check_rank("index", rank - place.count + index.ndim)
     return Place(place.spec, place.order, place.axis, place.count, index)
 
 
-def _folded(found, entries, sizes):
+def _folded(indices, entries, sizes):
     """Folds one index per axis into one index over all indexed axes, in C order."""
-    arrays = [index.array for index in found]
+    arrays = [index.array for index in indices]
     common = broadcast_shapes("index", *(a.shape for a in arrays))
     device, total = device_of(arrays[0]), arrays[0]
     for (a, covers, _), array in zip(entries[1:], arrays[1:], strict=True):
@@ -469,11 +469,11 @@ def winners(place, n):
     index = place.index.array
     device, m = device_of(index), index.size
     order = device.from_numpy(np.arange(m), int64)
-    last, found = filled(index, 0, (1, n, 1)), device.empty((1, m, 1), int64)
+    last, winner = filled(index, 0, (1, n, 1)), device.empty((1, m, 1), int64)
     device.put(order.view((1, m, 1), (m, 1, 1)), index, last)
-    device.gather(last, index, found)
+    device.gather(last, index, winner)
     stays = device.empty(index.shape, bool_)
     if m:
-        found = found.view((m,), (1,))
-        device.elementwise(_EQUAL, (found, order), (stays.view((m,), (1,)),))
+        winner = winner.view((m,), (1,))
+        device.elementwise(_EQUAL, (winner, order), (stays.view((m,), (1,)),))
     return Variable(stays)

@@ -167,7 +167,7 @@ def flow(order, nodes, arrived, retain_graph, create_graph, only=None, live=None
         create_graph: whether gradients are Variables with a graph of their own.
         only, live: the targets, and all nodes that lead to them; None for all leaves.
     """
-    found = {}
+    dys = {}
     try:
         if (
             create_graph
@@ -176,7 +176,7 @@ def flow(order, nodes, arrived, retain_graph, create_graph, only=None, live=None
             or seams.in_backward
             or state.watchers
         ):
-            found = walk(nodes, arrived, retain_graph, create_graph, only, live)
+            dys = walk(nodes, arrived, retain_graph, create_graph, only, live)
         else:
             _plain(nodes, arrived, retain_graph, live)
     except TypeError as error:
@@ -192,7 +192,7 @@ def flow(order, nodes, arrived, retain_graph, create_graph, only=None, live=None
     for edge, g in arrived.items():
         if type(edge) is not Node:
             leaves[edge] = run_hooks(edge.hooks, g) if edge.hooks else g
-    leaves.update(found)
+    leaves.update(dys)
     return leaves
 
 
@@ -248,7 +248,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
 
     The gradients of leaves stay in `arrived`, before their hooks.
     """
-    owned, found, running = set(), {}, state.backward_pass
+    owned, dys, running = set(), {}, state.backward_pass
     observers, accumulate, watched = state.observers, seams.accumulate, state.watchers
     for node in order:
         dy = arrived.pop(node, None)
@@ -257,7 +257,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if node.hooks:
             dy = run_hooks(node.hooks, dy)
         if only is not None and live is not None and node in only:
-            found[node] = dy
+            dys[node] = dy
             if live.isdisjoint(node.edges):  # it leads to no other target
                 continue
         if running.is_entrusted:
@@ -293,7 +293,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
                     owned.add(edge)
         if not retain_graph:
             node.kept = None  # last, because `flow` looks at it after a TypeError above
-    return found
+    return dys
 
 
 def add_gradients(a, b):

@@ -26,15 +26,15 @@ class Context:
         self._hidden = None  # the attribute that `promises.hidden_intermediate` found
 
     def __setattr__(self, attribute, value):
-        found = next((v for v in held_by(value) if isinstance(v, Variable)), None)
-        if found is not None:
+        held = next((v for v in held_by(value) if isinstance(v, Variable)), None)
+        if held is not None:
             kind, name = f"a {type(value).__name__} with a Variable", "..."
-            if found is value:
+            if held is value:
                 kind, name = "Variable", attribute
             raise ArgumentTypeError(
                 f"ctx.{attribute} = {kind}: an output kept on ctx would keep the graph alive "
                 "in a circle, and no write to it would be noticed",
-                found.describe(),
+                held.describe(),
                 f"ctx.save_for_backward({name}), and ctx.saved in backward",
             )
         object.__setattr__(self, attribute, value)

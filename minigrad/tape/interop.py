@@ -51,8 +51,8 @@ def numpy(x, writable=False):
         InPlaceError: writable=True for a broadcast view, or for a leaf that requires gradients.
     """
     writable, dtype = flag("numpy", "writable", writable), x.dtype.numpy
-    found = _memory(x, writable)
-    return found.view(dtype) if x.dtype.is_coded else found
+    memory = _memory(x, writable)
+    return memory.view(dtype) if x.dtype.is_coded else memory
 
 
 def _memory(x, writable):

@@ -241,48 +241,48 @@ class GradManager:
                     "compute it inside `with gm:`",
                     details=[("made at", y.node.line)],
                 )
-        found = gradients(losses, dys, is_committed=True)
+        grads = gradients(losses, dys, is_committed=True)
         scaler = state.take_scaler()
-        wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
+        wanted = {p: grads[p] for p, _ in self._attached.values() if p in grads}
         if self._keep_empty_grad:
             for p, _ in self._attached.values():
                 if p not in wanted and p.requires_grad and p._grad is None:
                     wanted[p] = filled(p.array, 0.0)
         commit(self._called_back(wanted), [d.array.storage for d in dys], scaler)
 
-    def _called_back(self, found):
+    def _called_back(self, grads):
         """Passes gradients through the callbacks of parameters, then of groups; returns them."""
         whole = []
-        for p in list(found):
+        for p in list(grads):
             for callback in self._attached[id(p)][1]:
                 if getattr(callback, "whole_group", False):
                     if callback not in whole:
                         whole.append(callback)
                     continue
-                given = lent(found[p])
+                given = lent(grads[p])
                 result = replaced("callback", callback(p, given), given)
-                found[p] = given_back(result, given, found[p])
+                grads[p] = given_back(result, given, grads[p])
         for callback in whole:
-            self._call_whole(callback, found)
-        return found
+            self._call_whole(callback, grads)
+        return grads
 
-    def _call_whole(self, callback, found):
+    def _call_whole(self, callback, grads):
         """Calls a whole_group callback once per group, with a flat buffer of gradients.
 
         Parameters that this pass did not reach have zeros there.
         """
         groups = {}
-        for p in found:
+        for p in grads:
             groups.setdefault(id(p.group[0]), p.group[0])
         for group in groups.values():
             device = device_of(group.flat)
             flat = filled(group.flat, 0.0)
             members = {}
             for p in group.parameters:
-                if p in found:
+                if p in grads:
                     view = group.slices[p.group[1]][0]
                     mine = flat.view(view.shape, view.strides, view.offset)
-                    device.elementwise(IDENTITY, (found[p],), (mine,))
+                    device.elementwise(IDENTITY, (grads[p],), (mine,))
                     members[p] = mine
             result = callback(group, Variable(flat))
             if result is not None:
@@ -297,4 +297,4 @@ class GradManager:
                         result.device,
                     )
                 device.copy(result.array, flat)
-            found.update(members)
+            grads.update(members)

@@ -42,8 +42,8 @@ class State(threading.local):
 
     def take_scaler(self):
         """Returns the GradScaler that scaled a loss of the last pass, or None; forgets it."""
-        found, self.scaled_by = self.scaled_by, None
-        return found
+        scaler, self.scaled_by = self.scaled_by, None
+        return scaler
 
     def update(self):
         """Recomputes `path`."""

@@ -20,8 +20,8 @@ class _Ours(dict):
     """A cache {filename: whether the file belongs to minigrad}, because every op looks it up."""
 
     def __missing__(self, filename):
-        found = self[filename] = is_ours(filename)
-        return found
+        is_own = self[filename] = is_ours(filename)
+        return is_own
 
 
 OURS = _Ours()
@@ -142,9 +142,9 @@ class Node:
 
 def live_nodes():
     """Returns the live nodes, oldest first. It is slow: it walks all objects of the process."""
-    found = [o for o in gc.get_objects() if type(o) is Node]
-    found.sort(key=lambda n: n.serial)
-    return found
+    nodes = [o for o in gc.get_objects() if type(o) is Node]
+    nodes.sort(key=lambda n: n.serial)
+    return nodes
 
 
 def saved_bytes(nodes):

@@ -50,9 +50,9 @@ class GraphProbe(Probe):
         wanted = {id(b): [] for b in buffers}
 
         def note(array, text):
-            found = wanted.get(id(getattr(array, "buffer", None)))
-            if found is not None and text not in found:
-                found.append(text)
+            texts = wanted.get(id(getattr(array, "buffer", None)))
+            if texts is not None and text not in texts:
+                texts.append(text)
 
         for o in gc.get_objects():
             kind = type(o)

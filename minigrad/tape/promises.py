@@ -12,16 +12,16 @@ from minigrad.tape.variable import Variable, written_line
 
 def held_by(value):
     """Returns a value and all that tuples, lists and dicts in it hold, at any depth."""
-    found, stack = {}, [value]
+    held, stack = {}, [value]
     while stack:
         x = stack.pop()
-        if id(x) not in found:  # a list may contain itself
-            found[id(x)] = x
+        if id(x) not in held:  # a list may contain itself
+            held[id(x)] = x
             if isinstance(x, (tuple, list)):
                 stack += x
             elif isinstance(x, dict):
                 stack += x.values()
-    return found.values()
+    return held.values()
 
 
 def hidden_intermediate(ctx, args):

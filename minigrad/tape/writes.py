@@ -48,8 +48,8 @@ class Writes:
 
     def numbers(self):
         """Returns (Module, attribute) of each number that has changed."""
-        found = [(known(), name) for (_, name), known in list(self._numbers.items())]
-        return [(module, name) for module, name in found if module is not None]
+        changed = [(known(), name) for (_, name), known in list(self._numbers.items())]
+        return [(module, name) for module, name in changed if module is not None]
 
     def state(self):
         """Returns a value that equals an earlier one if no attribute has changed since."""

@@ -48,11 +48,11 @@ def rounded(numbers):
             # What is not exact gets an odd last bit, as if more followed: so it rounds only once.
             away, inexact = np.abs(near) > np.abs(numbers), (near != numbers) & ~is_nan
             words = np.where(inexact, (words - away) | np.uint32(1), words)
-        found = (words >> np.uint32(16)) & np.uint32(1)
-        found += np.uint32(0x7FFF)
-        found += words
-        found >>= np.uint32(16)
-        cells = np.asarray(found).astype(np.uint16)
+        bits = (words >> np.uint32(16)) & np.uint32(1)
+        bits += np.uint32(0x7FFF)
+        bits += words
+        bits >>= np.uint32(16)
+        cells = np.asarray(bits).astype(np.uint16)
         if is_nan.any():
             cells[is_nan] = (words[is_nan] >> np.uint32(16)) & np.uint32(0x8000) | np.uint32(NAN)
         return cells

@@ -144,8 +144,8 @@ def near_dtype(spelling):
     if "float8" in name or "fp8" in name:
         return "'float16' or 'bfloat16', the smallest floats that there are"
     close = difflib.get_close_matches(name, _BY_NAME, 1, 0.8)
-    found = _SHORT.get(name) or (close[0] if close else None)
-    return found and f"{found!r}"
+    near = _SHORT.get(name) or (close[0] if close else None)
+    return near and f"{near!r}"
 
 
 def by_name(name):
@@ -163,10 +163,10 @@ SPELLINGS: dict[Any, DType] = {
 
 def of_numpy(dtype):
     """Returns the DType of a NumPy dtype, or None."""
-    found = _BY_MEMORY.get(dtype)
-    if found is None and dtype.kind == "V":  # one that another package adds
-        found = SPELLINGS.get(dtype.name)
-    return found
+    own = _BY_MEMORY.get(dtype)
+    if own is None and dtype.kind == "V":  # one that another package adds
+        own = SPELLINGS.get(dtype.name)
+    return own
 
 
 def find_dtype(spelling):
@@ -196,14 +196,14 @@ def as_dtype(dtype, name="dtype"):
     >>> as_dtype("float64"), as_dtype(float), as_dtype("float"), as_dtype("double"), as_dtype(bool)
     (float64, float32, float32, float64, bool)
     """
-    found = dtype if isinstance(dtype, DType) else find_dtype(dtype)
-    if found is None:
+    own = dtype if isinstance(dtype, DType) else find_dtype(dtype)
+    if own is None:
         raise DTypeError(
             f"{name}: wanted one of {', '.join(_BY_NAME)}",
             short(dtype),
             near_dtype(dtype),
         )
-    return found
+    return own
 
 
 def real_of(dtypes):

@@ -22,17 +22,17 @@ def contiguous_strides(shape):
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
     """
-    found = _strides.get(shape)
-    if found is None:
+    result = _strides.get(shape)
+    if result is None:
         check_size(shape)
         strides, step = [], 1
         for n in reversed(shape):
             strides.append(step)
             step *= n
-        found = tuple(reversed(strides))
+        result = tuple(reversed(strides))
         if len(_strides) < 4096:
-            _strides[shape] = found
-    return found
+            _strides[shape] = result
+    return result
 
 
 def is_contiguous(shape, strides):

@@ -130,13 +130,13 @@ def _apart(axes_a, a, axes_b, b):
 
 def _merged(axes, first):
     """Merges axes where possible; returns (axes, first), with at least one axis."""
-    found = []
+    merged = []
     for n, s in axes:
-        if found and found[-1][1] == n * s:
-            found[-1] = found[-1][0] * n, s
+        if merged and merged[-1][1] == n * s:
+            merged[-1] = merged[-1][0] * n, s
         else:
-            found.append((n, s))
-    return found or [(1, 1)], first
+            merged.append((n, s))
+    return merged or [(1, 1)], first
 
 
 def _lines(axes):

@@ -70,8 +70,8 @@ def gradients(outputs, inputs, dy=None, *, create_graph=False, retain_graph=Fals
                 "set x.requires_grad = True before the outputs are computed",
             )
     pairs = [(y, upstream(y, d)) for y, d in zip(ys, dys, strict=True)]
-    found = gradients_at(pairs, xs, create_graph, retain_graph)
-    return found[0] if isinstance(inputs, Variable) else tuple(found)
+    grads = gradients_at(pairs, xs, create_graph, retain_graph)
+    return grads[0] if isinstance(inputs, Variable) else tuple(grads)
 
 
 def _sequence(name, value):
@@ -137,9 +137,9 @@ def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name
     def both(*args):
         trace = TracedCall(name, f, args, argnums, has_aux)
         y = trace.scalar()
-        found = trace.grouped(trace.pull([full_like(y, 1.0)]))
+        grads = trace.grouped(trace.pull([full_like(y, 1.0)]))
         value = trace.result()
-        g = tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
+        g = tuple(grads) if isinstance(argnums, (tuple, list)) else grads[0]
         return ((value, trace.aux) if has_aux else value), g
 
     return _named(both, f, "value_and_grad")
@@ -174,8 +174,8 @@ def vjp(f, *args):
     def pull(dy):
         dys = [dy] if trace.is_single else list(dy)
         dys = fitting("vjp", "dy", dys, trace.outputs)
-        found = trace.grouped(trace.pull(dys, retain_graph=True))
-        return found[0] if len(args) == 1 else tuple(found)
+        grads = trace.grouped(trace.pull(dys, retain_graph=True))
+        return grads[0] if len(args) == 1 else tuple(grads)
 
     return trace.result(), _named(pull, f, "pullback")
 
@@ -207,8 +207,8 @@ def jvp(f, inputs, tangents):
         for d in dys:
             d.requires_grad = True
         pulled = trace.pull(dys, create_graph=True)
-    found = trace.again(pulled, vs, dys)
-    return trace.result(), (found[0] if trace.is_single else tuple(found))
+    derivatives = trace.again(pulled, vs, dys)
+    return trace.result(), (derivatives[0] if trace.is_single else tuple(derivatives))
 
 
 @teaching
@@ -233,8 +233,8 @@ def hvp(f, x, v):
     vs = fitting("hvp", "v", vs, trace.inputs)
     with enable_grad():
         first = trace.pull([full_like(trace.scalar(), 1.0)], create_graph=True)
-    found = trace.grouped(trace.again(first, vs, trace.inputs))
-    return tuple(found) if isinstance(x, (tuple, list)) else found[0]
+    products = trace.grouped(trace.again(first, vs, trace.inputs))
+    return tuple(products) if isinstance(x, (tuple, list)) else products[0]
 
 
 @teaching
@@ -260,9 +260,9 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
         trace = TracedCall("jacobian", f, args, argnums)
         y = trace.only()
         rows = [trace.pull([_unit(y, k)], retain_graph=k + 1 < y.size) for k in range(y.size)]
-        found = [_stacked([row[n] for row in rows], y, x) for n, x in enumerate(trace.inputs)]
-        found = trace.grouped(found)
-        return tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
+        matrices = [_stacked([row[n] for row in rows], y, x) for n, x in enumerate(trace.inputs)]
+        matrices = trace.grouped(matrices)
+        return tuple(matrices) if isinstance(argnums, (tuple, list)) else matrices[0]
 
     return _named(matrix, f, "jacobian")
 

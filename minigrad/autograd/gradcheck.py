@@ -85,10 +85,10 @@ def gradgradcheck(
         ys = [y for y in _several(f(*xs)) if y.dtype.is_float]
         wanted = [xs[k] for k in check.which]
         pairs = [(y, u) for y, u in zip(ys, us, strict=True) if y.requires_grad]
-        found = backward_gradients(
+        grads = backward_gradients(
             [y for y, _ in pairs], [u for _, u in pairs], create_graph=True, only=set(wanted)
         )
-        return tuple(found[x] for x in wanted if x in found)
+        return tuple(grads[x] for x in wanted if x in grads)
 
     pairs = list(zip(dys, outputs, strict=True))
     dys = [variable(d, "float64", y.device, requires_grad=True) for d, y in pairs]
@@ -204,9 +204,9 @@ class _Check:
             )
         dys = [variable(u, dtype=y.dtype, device=y.device) for y, u in pairs]
         # without targets, as in training, so that the pass takes the fast path
-        found = backward_gradients([y for y, _ in pairs], dys)
+        grads = backward_gradients([y for y, _ in pairs], dys)
         return [
-            values_of(found[x]).copy() if x in found else np.zeros(x.shape) for x in self.leaves
+            values_of(grads[x]).copy() if x in grads else np.zeros(x.shape) for x in self.leaves
         ]
 
     def along(self, steps, upstream, eps=None):

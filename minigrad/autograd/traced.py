@@ -24,13 +24,13 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
     if not pairs:
         return [None] * len(xs)
     targets = {x.node or x for x in xs}
-    found = backward_gradients(
+    grads = backward_gradients(
         [y for y, _ in pairs], [d for _, d in pairs], retain_graph, create_graph, targets
     )
     given = {d.array.storage for _, d in pairs}
     results = []
     for x in xs:
-        g = found.get(x.node or x)
+        g = grads.get(x.node or x)
         if isinstance(g, Array):
             # results must not share memory, but two of them, or one and dy, may be one Array
             own = type(g) is Array and g.storage not in given
@@ -41,9 +41,9 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
     return results
 
 
-def or_zeros(found, models):
+def or_zeros(grads, models):
     """Returns the gradients with zeros instead of None."""
-    return [full_like(x, 0.0) if g is None else g for x, g in zip(models, found, strict=True)]
+    return [full_like(x, 0.0) if g is None else g for x, g in zip(models, grads, strict=True)]
 
 
 class TracedCall:
@@ -123,9 +123,9 @@ class TracedCall:
             self.inputs[-1].requires_grad = True
         return is_outside
 
-    def grouped(self, found) -> list[Any]:
+    def grouped(self, flat) -> list[Any]:
         """Returns values, one for each input, as a list in the form of the chosen arguments."""
-        values = iter(found)
+        values = iter(flat)
         return [refilled(x, values) if is_tree(x) else next(values) for x in self.trees]
 
     def _check_left(self):
@@ -158,8 +158,8 @@ class TracedCall:
         """Returns the gradients of sum <output, dy> at the inputs, zeros where there are none."""
         pairs = [(y, d) for y, d in zip(self.outputs, dys, strict=True) if y.requires_grad]
         create = self.is_part if create_graph is None else create_graph
-        found = gradients_at(pairs, self.inputs, create, retain_graph)
-        return or_zeros(found, self.inputs)
+        grads = gradients_at(pairs, self.inputs, create, retain_graph)
+        return or_zeros(grads, self.inputs)
 
     def again(self, first, vectors, targets):
         """Returns the gradients of sum <first derivative, vector> at targets, or zeros."""

@@ -63,9 +63,9 @@ def _of_kind(tree, pairs):
 
 def inputs_of(tree):
     """Returns the leaves of a tree that can be differentiated by, in order."""
-    found = []
-    mapped(tree, lambda leaf: found.append(leaf) if is_input(leaf) else None)
-    return found
+    inputs = []
+    mapped(tree, lambda leaf: inputs.append(leaf) if is_input(leaf) else None)
+    return inputs
 
 
 def refilled(tree, values) -> Any:
@@ -77,15 +77,15 @@ def beside(name, what, tree, model):
     """Returns the leaves of a tree at the places where a model has its inputs."""
     if not is_tree(model):
         return [tree]
-    found = []
-    _beside(name, what, tree, model, found)
-    return found
+    leaves = []
+    _beside(name, what, tree, model, leaves)
+    return leaves
 
 
-def _beside(name, what, tree, model, found):
+def _beside(name, what, tree, model, leaves):
     if not is_tree(model):
         if is_input(model):
-            found.append(tree)
+            leaves.append(tree)
         return
     keys = _keys(model)
     if type(tree) is not type(model) or _keys(tree) != keys:
@@ -94,7 +94,7 @@ def _beside(name, what, tree, model, found):
         )
     for key in keys or ():
         one, other = (_part(x, key) for x in (tree, model))
-        _beside(name, what, one, other, found)
+        _beside(name, what, one, other, leaves)
 
 
 def _part(tree, key: Any):

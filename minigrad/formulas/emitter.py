@@ -71,18 +71,18 @@ class Emitter:
 
     def varies(self, e):
         """Return whether a value differs between the elements of a row."""
-        found = self._varies.get(e)
-        if found is None:
+        varies = self._varies.get(e)
+        if varies is None:
             if e.op == "symbol":
-                found = self.operands[e.args[0]].varies
+                varies = self.operands[e.args[0]].varies
             elif e.op in ROW_REDUCTIONS:
-                found = False
+                varies = False
             else:
-                found = e.op == "column_of" or any(
+                varies = e.op == "column_of" or any(
                     self.varies(a) for a in e.args if isinstance(a, Expression)
                 )
-            self._varies[e] = found
-        return found
+            self._varies[e] = varies
+        return varies
 
     def value(self, e, kind=None):
         """Return a name or literal for e, converted to a kind; add statements that compute it."""

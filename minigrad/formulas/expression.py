@@ -110,14 +110,14 @@ class Expression(Flows):
             key = (op, type(args[0]), repr(args[0]))
         else:
             key = (op, *((type(a), a) for a in args))
-        found = cls._interned.get(key)
-        if found is None:
+        known = cls._interned.get(key)
+        if known is None:
             made = object.__new__(cls)
             made.op, made.args = op, args
             made.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
             made.depth += op in ROW_REDUCTIONS
-            found = cls._interned.setdefault(key, made)  # other threads see only finished objects
-        return found
+            known = cls._interned.setdefault(key, made)  # other threads see only finished objects
+        return known
 
     __hash__ = object.__hash__
 
@@ -222,11 +222,11 @@ def substitute(e, mapping, cache):
         return mapping[e.args[0]]
     if e.op == "constant":
         return e
-    found = cache.get(e)
-    if found is None:
+    result = cache.get(e)
+    if result is None:
         args = [substitute(a, mapping, cache) for a in e.args]
-        found = cache[e] = Expression(e.op, *args)
-    return found
+        result = cache[e] = Expression(e.op, *args)
+    return result
 
 
 class Program:

@@ -34,10 +34,10 @@ def result_kind(op, kinds):
         return "i"
     if op in REAL_ONLY:
         return "f"
-    found = set(kinds[1:] if op == "where" else kinds)
-    if found == {"b"} and op in KEEPS_BOOL:
+    distinct = set(kinds[1:] if op == "where" else kinds)
+    if distinct == {"b"} and op in KEEPS_BOOL:
         return "b"
-    return "f" if "f" in found else "i"
+    return "f" if "f" in distinct else "i"
 
 
 class Kinds:
@@ -58,10 +58,10 @@ class Kinds:
 
     def of(self, e):
         """Returns the kind of a formula over declared symbols."""
-        found = self._known.get(e)
-        if found is None:
-            found = self._known[e] = self._find(e)
-        return found
+        kind = self._known.get(e)
+        if kind is None:
+            kind = self._known[e] = self._find(e)
+        return kind
 
     def _find(self, e):
         if e.op == "constant":

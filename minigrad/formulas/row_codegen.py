@@ -97,8 +97,8 @@ class _RowKernel(EagerKernel):
         real, code = emitter.real, emitter.real.lower()
         key, best = emitter.new_name(), emitter.new_name()
         emitter.lines.append(f"{key} = order_{code}({value})")
-        found = Gathering(best, how, key, "i", False)
-        return found, f"order_{code}({real}(-math.inf))", f"unorder_{code}({best})"
+        gathering = Gathering(best, how, key, "i", False)
+        return gathering, f"order_{code}({real}(-math.inf))", f"unorder_{code}({best})"
 
     def divided(self, e, kind):
         """Return the text that turns a sum into a mean.

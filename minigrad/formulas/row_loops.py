@@ -225,12 +225,12 @@ class Loops(Lines):
         for e in reductions(self.formulas, level):
             how, name = e.op[4:], emitter.new_name()
             kind = self.kind(how, e.args[0])
-            found, start, text = self.gathering(how, name, emitter.value(e.args[0], kind), kind)
-            sums.append(found)
-            starts.append(f"{found.name} = {start}")
+            gathering, start, text = self.gathering(how, name, emitter.value(e.args[0], kind), kind)
+            sums.append(gathering)
+            starts.append(f"{gathering.name} = {start}")
             if how == "mean":
-                text += self.divided(e, "F8" if found.is_wide else emitter.real)
-            if found.is_wide:
+                text += self.divided(e, "F8" if gathering.is_wide else emitter.real)
+            if gathering.is_wide:
                 text = f"{emitter.real}({text})"
             if text != name:
                 ends.append(f"{name} = {text}")
@@ -268,14 +268,14 @@ def elements(roots, stop=()):
 
     It omits the operands of row reductions and of `stop`, whose values already exist.
     """
-    found, stack = {}, list(roots)[::-1]
+    seen, stack = {}, list(roots)[::-1]
     while stack:
         e = stack.pop()
-        if e not in found:
-            found[e] = None
+        if e not in seen:
+            seen[e] = None
             if e.op not in ROW_REDUCTIONS and e not in stop:
                 stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
-    return list(found)
+    return list(seen)
 
 
 def reductions(outputs, level):

@@ -31,7 +31,7 @@ class Apart(NamedTuple):
 @functools.lru_cache(256)
 def apart(program):
     """Return a program as Apart, or None if it uses the place of an element in its row."""
-    found, steps = {}, []  # {expression: the same without reductions}
+    rewritten, steps = {}, []  # {expression: the same without reductions}
 
     def part(formula):
         used = symbols_of(formula)
@@ -50,15 +50,15 @@ def apart(program):
         if e.op == "column_of":
             return None
         if e.op in ("symbol", "constant"):
-            found[e] = e
+            rewritten[e] = e
             continue
-        args = [found[a] if isinstance(a, Expression) else a for a in e.args]
+        args = [rewritten[a] if isinstance(a, Expression) else a for a in e.args]
         if e.op in ROW_REDUCTIONS:
-            found[e] = named(e.op.removeprefix("row_"), args[0])
+            rewritten[e] = named(e.op.removeprefix("row_"), args[0])
             continue
         made = Expression(e.op, *args)
         if not is_of_rows(made):  # what is the same for a row is computed once
             args = [named(None, a) if a.op != "symbol" and is_of_rows(a) else a for a in args]
             made = Expression(e.op, *args)
-        found[e] = made
-    return Apart(steps, [part(found[e]) for e in program.outputs])
+        rewritten[e] = made
+    return Apart(steps, [part(rewritten[e]) for e in program.outputs])

@@ -56,8 +56,8 @@ def reduced(how, x, axes, keepdims=False):
         more["initial"] = ends[how == "min"]
     elif how not in ("any", "all"):
         more["dtype"] = float if how == "mean" else wide(x.dtype)
-    found = getattr(np, "sum" if how == "mean" else how)(x, **more)
-    return np.divide(found, math.prod(x.shape[a] for a in axes)) if how == "mean" else found
+    result = getattr(np, "sum" if how == "mean" else how)(x, **more)
+    return np.divide(result, math.prod(x.shape[a] for a in axes)) if how == "mean" else result
 
 
 @quiet

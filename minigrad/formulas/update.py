@@ -52,14 +52,14 @@ def structure(values):
     >>> structure({"learning_rate": 0.0, "betas": (0.9, 0.99), "eps": 0.1, "is_fast": True})
     (('learning_rate', 1.0), ('betas', (1.0, 1.0)), ('eps', 1.0), ('is_fast', True))
     """
-    found = []
+    pairs = []
     for name, value in values.items():
         if isinstance(value, tuple):
             value = (1.0,) * len(value)
         elif not isinstance(value, bool):
             value = 1.0 if value or name == "learning_rate" else 0.0
-        found.append((name, value))
-    return tuple(found)
+        pairs.append((name, value))
+    return tuple(pairs)
 
 
 def flat(values):
@@ -68,13 +68,13 @@ def flat(values):
     >>> flat({"learning_rate": 0.5, "betas": (0.9, 0.99)})
     {'h_learning_rate': 0.5, 'h_betas_0': 0.9, 'h_betas_1': 0.99}
     """
-    found = {}
+    numbers = {}
     for name, value in values.items():
         if isinstance(value, tuple):
-            found.update({f"h_{name}_{k}": float(v) for k, v in enumerate(value)})
+            numbers.update({f"h_{name}_{k}": float(v) for k, v in enumerate(value)})
         else:
-            found[f"h_{name}"] = float(value)
-    return found
+            numbers[f"h_{name}"] = float(value)
+    return numbers
 
 
 def exact(p, master, dtype):
@@ -162,19 +162,19 @@ class Update:
 
     def _of_elements(self, e, cache):
         """Replace each part over hyperparameters alone by a symbol n0, n1, ...."""
-        found = cache.get(e)
-        if found is not None:
-            return found
+        replaced = cache.get(e)
+        if replaced is not None:
+            return replaced
         used = symbols_of(e)
         if used and all(name.startswith("h_") for name in used):
-            found = symbol(f"n{len(self.numbers)}")
+            replaced = symbol(f"n{len(self.numbers)}")
             self.numbers.append(e)
         elif e.op in ("symbol", "constant"):
-            found = e
+            replaced = e
         else:
-            found = Expression(e.op, *[self._of_elements(a, cache) for a in e.args])
-        cache[e] = found
-        return found
+            replaced = Expression(e.op, *[self._of_elements(a, cache) for a in e.args])
+        cache[e] = replaced
+        return replaced
 
     def number(self, k, values):
         """Return number k as a float. values: {symbol: number}."""
@@ -192,9 +192,9 @@ class Update:
     @functools.cached_property
     def of_rate(self):
         """{k: Program} of the numbers that depend on the learning rate but not on steps."""
-        found = {}
+        programs = {}
         for k, e in enumerate(self.numbers):
             names = symbols_of(e)
             if RATE in names and STEPS not in names:
-                found[k] = Program(sorted(names), [e])
-        return found
+                programs[k] = Program(sorted(names), [e])
+        return programs

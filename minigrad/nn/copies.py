@@ -102,9 +102,9 @@ def rebuild(module, memo, of_parameter, of_buffer, of_value):
     memo: {id: copy}, as for copy.deepcopy. of_parameter, of_buffer, of_value: functions that copy a
     part of that kind.
     """
-    found = memo.get(id(module))
-    if found is not None:
-        return found
+    copied = memo.get(id(module))
+    if copied is not None:
+        return copied
     kind: Any = type(module)
     out = memo[id(module)] = kind.blank()
     for name, value in module.__dict__.items():

@@ -155,8 +155,8 @@ class Registry:
         The lists are cached until a module changes. They hold no modules: the cache would keep
         removed ones alive.
         """
-        found = self.__dict__.get("_walked")
-        if found is None or found[0] != changes.count:
+        walked = self.__dict__.get("_walked")
+        if walked is None or walked[0] != changes.count:
             lists, seen = {"parameter": [], "buffer": []}, set()
             for prefix, module in self.named_modules():
                 for name, what in module._members.items():
@@ -164,8 +164,8 @@ class Registry:
                     if value is not None and id(value) not in seen:
                         seen.add(id(value))
                         lists[what].append((f"{prefix}.{name}" if prefix else name, value))
-            found = self.__dict__["_walked"] = changes.count, lists
-        return found[1][kind]
+            walked = self.__dict__["_walked"] = changes.count, lists
+        return walked[1][kind]
 
     def named_parameters(self):
         """Yields (dotted name, Parameter); a tied parameter once, under its first name."""

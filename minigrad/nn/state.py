@@ -24,9 +24,9 @@ class LoadResult(NamedTuple):
 
 def entries(module):
     """Returns {dotted name: Parameter or persistent Buffer}, in order."""
-    found = dict(module.named_parameters())
-    found |= {name: b for name, b in module.named_buffers() if b.is_persistent}
-    return found
+    by_name = dict(module.named_parameters())
+    by_name |= {name: b for name, b in module.named_buffers() if b.is_persistent}
+    return by_name
 
 
 def state_dict(module):
@@ -61,9 +61,9 @@ def prepared(module, state, strict=True):
     if strict:
         problems += [f"missing: {name}{_close(name, unexpected)}" for name in missing]
         problems += [f"unexpected: {name}" for name in unexpected]
-    for name, found in given.items():
+    for name, pairs in given.items():
         known = wanted[name]
-        for said, value in found:
+        for said, value in pairs:
             value = value if isinstance(value, Variable) else constant(value, said, known)
             before = values.setdefault(name, value)
             if value.shape != known.shape:
@@ -71,7 +71,7 @@ def prepared(module, state, strict=True):
             elif value.dtype.kind != known.dtype.kind:
                 problems.append(f"{said}: dtype {value.dtype}, the model has {known.dtype}")
             elif value is not before and not _are_equal(value, before):
-                problems.append(f"{said}: other values than {found[0][0]}, its tied name")
+                problems.append(f"{said}: other values than {pairs[0][0]}, its tied name")
     if problems:
         raise StateError(
             f"load_state_dict: the state does not fit this {type(module).__name__}; "
@@ -101,8 +101,8 @@ def _main_names(module):
             if kind != "module" and value is not None:
                 names[prefix + name] = value
         stack += [(f"{prefix}{name}.", child) for name, child in part.named_children()]
-    for found in (module.named_parameters(), module.named_buffers()):
-        first |= {id(value): name for name, value in found}
+    for pairs in (module.named_parameters(), module.named_buffers()):
+        first |= {id(value): name for name, value in pairs}
     return {name: first.get(id(value), name) for name, value in names.items()}
 
 
@@ -132,5 +132,5 @@ def _advice(names, known, strict):
 
 
 def _close(name, others):
-    found = difflib.get_close_matches(name, others, 1, 0.7)
-    return f" (is it '{found[0]}'?)" if found else ""
+    near = difflib.get_close_matches(name, others, 1, 0.7)
+    return f" (is it '{near[0]}'?)" if near else ""

@@ -63,17 +63,17 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     (5.0, [0.6000000238418579, 0.800000011920929])
     """
     name = "clip_grad_norm_"
-    found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
+    pairs, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
     if seams.clip_grad_norm_ is not None:
-        return _by_hook(found, max_norm, seams.clip_grad_norm_)
-    if seams.effects.is_tracing and found:
-        return run_as(name, _traced, name, found, max_norm, strict, True)
-    norms = norms_of([g for _, g in found])
+        return _by_hook(pairs, max_norm, seams.clip_grad_norm_)
+    if seams.effects.is_tracing and pairs:
+        return run_as(name, _traced, name, pairs, max_norm, strict, True)
+    norms = norms_of([g for _, g in pairs])
     total = _together(norms)
     if not math.isfinite(total) and strict:
-        _raise_nonfinite(name, found, norms)
+        _raise_nonfinite(name, pairs, norms)
     if not total <= max_norm:
-        scale_gradients(found, [max_norm / total] * len(found))
+        scale_gradients(pairs, [max_norm / total] * len(pairs))
     return total
 
 
@@ -90,14 +90,14 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
             changed.
     """
     name = "clip_grad_norm_per_param_"
-    found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
-    if seams.effects.is_tracing and found:
-        return run_as(name, _traced, name, found, max_norm, strict, False)
-    norms = norms_of([g for _, g in found])
+    pairs, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
+    if seams.effects.is_tracing and pairs:
+        return run_as(name, _traced, name, pairs, max_norm, strict, False)
+    norms = norms_of([g for _, g in pairs])
     if strict and not all(map(math.isfinite, norms)):
-        _raise_nonfinite(name, found, norms)
+        _raise_nonfinite(name, pairs, norms)
     above = [k for k, norm in enumerate(norms) if not norm <= max_norm]
-    scale_gradients([found[k] for k in above], [max_norm / norms[k] for k in above])
+    scale_gradients([pairs[k] for k in above], [max_norm / norms[k] for k in above])
     return norms
 
 
@@ -108,9 +108,9 @@ def clip_grad_value_(parameters, max_value):
         parameters: a Module, a Parameter or several; those without a gradient are ignored.
         max_value: a number of at least 0.
     """
-    found = _unscaled("clip_grad_value_", parameters)
+    pairs = _unscaled("clip_grad_value_", parameters)
     max_value = number("clip_grad_value_", "max_value", max_value, 0.0, None)
-    _cut([g for _, g in found], -max_value, max_value)
+    _cut([g for _, g in pairs], -max_value, max_value)
 
 
 def clip_params_(parameters, low, high):
@@ -147,20 +147,20 @@ def _listed(name, parameters):
     if isinstance(parameters, Variable):
         return [parameters]
     fix = "give it the model, or list(model.parameters()); a generator can be used only once"
-    found = several(name, "a Module or Parameters", parameters, fix)
-    for p in found:
+    listed = several(name, "a Module or Parameters", parameters, fix)
+    for p in listed:
         if not isinstance(p, Variable):
             raise ArgumentTypeError(
                 f"{name}: wanted a Module or Parameters",
                 f"{type(p).__name__} among them",
                 "give it the parameters, not their gradients' arrays: model.parameters()",
             )
-    return found
+    return listed
 
 
 def with_gradients(name, parameters):
     """Returns (parameter, gradient) of each parameter with a gradient, which is contiguous."""
-    found = {}
+    grads = {}
     for p in _listed(name, parameters):
         seams.effects.grad(p)
         g = p._grad
@@ -169,26 +169,26 @@ def with_gradients(name, parameters):
                 mark = g.mark
                 g = p._grad = Variable(device_of(g.array).contiguous(g.array))
                 g.mark = mark
-            found[p] = g
-    return list(found.items())
+            grads[p] = g
+    return list(grads.items())
 
 
 def _unscaled(name, parameters):
     """Returns what `with_gradients` does; raises if a GradScaler has yet to unscale a gradient."""
-    found = with_gradients(name, parameters)
+    pairs = with_gradients(name, parameters)
     refuse_marked(
         name,
-        [p for p, _ in found],
+        [p for p, _ in pairs],
         "call scaler.unscale_(optimizer) before: a scaled norm is far too large",
     )
-    return found
+    return pairs
 
 
 def _checked(name, parameters, max_norm, error_if_nonfinite):
     """Checks arguments; returns (parameters with gradients, max_norm, error_if_nonfinite)."""
-    found = _unscaled(name, parameters)
+    pairs = _unscaled(name, parameters)
     max_norm = number(name, "max_norm", max_norm, 0.0, None)
-    return found, max_norm, flag(name, "error_if_nonfinite", error_if_nonfinite)
+    return pairs, max_norm, flag(name, "error_if_nonfinite", error_if_nonfinite)
 
 
 def _call(which, gradients, numbers):
@@ -246,21 +246,21 @@ def _together(norms):
 
 
 @uninterrupted
-def scale_gradients(found, factors):
-    """Multiplies each gradient by its factor, in place. found: (parameter, gradient)."""
+def scale_gradients(pairs, factors):
+    """Multiplies each gradient by its factor, in place. pairs: (parameter, gradient)."""
     place = user_place()
-    for _, g in found:
+    for _, g in pairs:
         a = g.array
         if type(a) is Array and a.buffer.owners == 1:  # prepare_write would do the same
             a.version += 1
             a.written_at = place
         else:
             device_of(a).prepare_write(a, place)
-    _call("scale", [g for _, g in found], list(factors))
+    _call("scale", [g for _, g in pairs], list(factors))
 
 
-def _raise_nonfinite(name, found, norms):
-    pairs = zip(found, norms, strict=True)
+def _raise_nonfinite(name, entries, norms):
+    pairs = zip(entries, norms, strict=True)
     wrong = [p for (p, _), norm in pairs if not math.isfinite(norm)]
     raise _nonfinite(name, called(wrong) or "several, together")
 
@@ -275,10 +275,10 @@ def _nonfinite(name, whose, where=None):
     )
 
 
-def _by_hook(found, max_norm, function):
-    copies = [values(g.array).flatten() for _, g in found]
+def _by_hook(entries, max_norm, function):
+    copies = [values(g.array).flatten() for _, g in entries]
     norm = function(copies, max_norm)
-    pairs = [(g.array, new) for (_, g), new in zip(found, copies, strict=True)]
+    pairs = [(g.array, new) for (_, g), new in zip(entries, copies, strict=True)]
     write([(a, new) for a, new in pairs if not _are_equal(values(a), new)], user_place())
     return float(norm)
 
@@ -325,24 +325,24 @@ def _sum_of(count):
     return Program(names, [functools.reduce(lambda a, b: a + b, map(symbol, names))])
 
 
-def _traced(name, found, max_norm, error_if_nonfinite, together):
+def _traced(name, pairs, max_norm, error_if_nonfinite, together):
     """Scales gradients by one common factor, or by one factor each.
 
-    found: pairs (parameter, gradient). Returns the norms before: a TracedNumber or a list of them.
+    pairs: (parameter, gradient). Returns the norms before: a TracedNumber or a list of them.
     """
     device, place = default_device(), user_place()
     line = place_line(place)
-    sums = [_squares(device, g.array) for _, g in found]
+    sums = [_squares(device, g.array) for _, g in pairs]
     if error_if_nonfinite:
-        for (p, _), x in zip(found, sums, strict=True):
+        for (p, _), x in zip(pairs, sums, strict=True):
             error = functools.partial(_nonfinite, name, called([p]), line)
             seams.effects.check_finite(x, error)
     if together:
-        norms = [apply_formula(device, ROOT, total_of(device, sums))] * len(found)
+        norms = [apply_formula(device, ROOT, total_of(device, sums))] * len(pairs)
     else:
         norms = [apply_formula(device, ROOT, x) for x in sums]
     factors = {}
-    for (_, g), norm in zip(found, norms, strict=True):
+    for (_, g), norm in zip(pairs, norms, strict=True):
         real = g.dtype.arithmetic
         key = id(norm), real
         if key not in factors:

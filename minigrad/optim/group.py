@@ -47,13 +47,13 @@ class Group:
     @property
     def _optimizer(self):
         """The optimizer. A group does not keep it alive."""
-        found = self._reference()
-        if found is None:
+        optimizer = self._reference()
+        if optimizer is None:
             raise StateError(
                 "a group outlived its optimizer, which updated its parameters and no longer exists",
                 fix="keep the optimizer: optimizer = mg.optim.Adam(...), then optimizer.groups[0]",
             )
-        return found
+        return optimizer
 
     def __getattr__(self, name) -> Any:
         values = self.__dict__["_hyperparameters"]

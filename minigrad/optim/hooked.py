@@ -21,7 +21,7 @@ def updated_by_hook(optimizer, update):
     """
     if optimizer.algorithm not in getattr(update, "algorithms", (optimizer.algorithm,)):
         return False
-    found = []
+    pairs = []
     for group in optimizer.groups:
         hyperparameters = group.as_dict()
         for p in group.parameters:
@@ -51,24 +51,24 @@ def updated_by_hook(optimizer, update):
                     f"{values[~np.isfinite(values)][:3]}",
                 )
             if master is not None:
-                found.append((kept[MASTER].array, values))
-            found.append((p.array, values if master is None else kept[MASTER].array))
-            found += [(kept[name].array, value) for name, value in state.items()]
+                pairs.append((kept[MASTER].array, values))
+            pairs.append((p.array, values if master is None else kept[MASTER].array))
+            pairs += [(kept[name].array, value) for name, value in state.items()]
             if "step" in kept:
-                found.append((kept["step"].array, np.array(given["step"])))
-    write(found, user_place())
+                pairs.append((kept["step"].array, np.array(given["step"])))
+    write(pairs, user_place())
     return True
 
 
-def unscaled_by_hook(scaler, optimizer, found, hook):
+def unscaled_by_hook(scaler, optimizer, pairs, hook):
     """Has a `grad_scaler` divide copies of gradients, then writes them back.
 
-    found: [(parameter, gradient)]. Returns whether one of them was NaN or infinite before.
+    pairs: [(parameter, gradient)]. Returns whether one of them was NaN or infinite before.
     """
-    copies = [values_of(g.array).flatten() for _, g in found]
+    copies = [values_of(g.array).flatten() for _, g in pairs]
     is_found = not all(np.isfinite(copy).all() for copy in copies)
     hook.unscale_(scaler, optimizer, copies)
-    write([(g.array, copy) for (_, g), copy in zip(found, copies, strict=True)], user_place())
+    write([(g.array, copy) for (_, g), copy in zip(pairs, copies, strict=True)], user_place())
     return is_found
 
 
@@ -86,9 +86,9 @@ def _wide(array, dtype):
 
 
 @uninterrupted
-def write(found, place):
+def write(pairs, place):
     """Writes to each Array the ndarray or the Array beside it. Writes all or none."""
-    for array, values in found:
+    for array, values in pairs:
         device_of(array).prepare_write(array, place)
         if isinstance(values, Array):
             device_of(array).copy(values, array)

@@ -270,7 +270,7 @@ class Optimizer:
                 update = group.update(p.dtype)
                 state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
                 rows.setdefault((update, p.dtype, p.device), []).append((p, state, group))
-        return [pass_of(a, dtype, device, found) for (a, dtype, device), found in rows.items()]
+        return [pass_of(a, dtype, device, entries) for (a, dtype, device), entries in rows.items()]
 
     @uninterrupted
     def state_for(self, parameter, group):

@@ -120,7 +120,7 @@ class DevicePass:
 
     def run(self):
         """Updates each parameter that has a gradient, with one call per group."""
-        device, found = self.device, {}
+        device, by_group = self.device, {}
         for p, array, state, group, _ in self.entries:
             if p._grad is None or not p._requires_grad:
                 continue
@@ -133,8 +133,8 @@ class DevicePass:
                 if steps is not None:
                     device.prepare_write(steps)
             row = array, device.contiguous(p._grad.array), slots, steps
-            found.setdefault(id(group), (group, []))[1].append(row)
-        for group, rows in found.values():
+            by_group.setdefault(id(group), (group, []))[1].append(row)
+        for group, rows in by_group.values():
             device.update(self.update, rows, group.numbers())
 
 

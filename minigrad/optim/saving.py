@@ -73,18 +73,18 @@ def prepared(optimizer, saved):
     }
     by_name = dict(optimizer.named_parameters())
     chosen = _groups(optimizer, saved["groups"])
-    found, fitting = [], []
+    problems, fitting = [], []
     for group, hyperparameters in chosen:
         members = {p.id for p in group.parameters}
         for name, p in by_name.items():
             if name in values and p.id in members:
                 update = optimizer.update_of({**group.as_dict(), **hyperparameters}, p.dtype)
-                found += _problems(name, p, values[name], update.slots, update.counts_steps)
+                problems += _problems(name, p, values[name], update.slots, update.counts_steps)
                 fitting += [(p, update, values[name])] if update.has_state else []
-    if found:
+    if problems:
         raise StateError(
             f"{kind}.load_state_dict: the state does not fit; nothing was written",
-            "; ".join(found),
+            "; ".join(problems),
             "build model and optimizer as they were when the state was saved",
         )
     known = {n for g in saved["groups"] for n in g["names"]} | set(values)
@@ -97,24 +97,24 @@ def prepared(optimizer, saved):
 def _check_form(kind, saved):
     """Raises unless `saved` has the form of a state_dict. Tuples may have become JSON's lists."""
     groups, state = saved["groups"], saved["state"]
-    found = None
+    got = None
     if not isinstance(groups, (list, tuple)) or not all(
         isinstance(g, dict)
         and isinstance(g.get("names"), (list, tuple))
         and all(isinstance(name, str) for name in g["names"])
         for g in groups
     ):
-        found = f"groups {shown(groups)}"
+        got = f"groups {shown(groups)}"
     elif not isinstance(state, dict) or not all(
         isinstance(kept, dict) and all(isinstance(key, str) for key in (name, *kept))
         for name, kept in state.items()
     ):
-        found = f"state {shown(state)}"
-    if found:
+        got = f"state {shown(state)}"
+    if got:
         raise StateError(
             f"{kind}.load_state_dict: wanted what optimizer.state_dict() returns: groups, a list "
             "of dicts with names, and state, {name: {slot: array}}",
-            found,
+            got,
         )
 
 
@@ -126,22 +126,22 @@ def _read(name, value):
 def _problems(name, parameter, values, slots, has_step):
     """Returns the reasons why saved values do not fit a parameter, as sentences."""
     wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
-    found = []
+    problems = []
     for key in {*wanted, *values}:
         where = f"{name}.{key}"
         if key not in values:
             if key == MASTER:
                 continue  # saved beside wide parameters: it begins as a copy of the narrow one
-            found.append(f"{where} is missing")
+            problems.append(f"{where} is missing")
         elif key not in wanted:
             if key == MASTER:
                 continue  # saved beside narrow parameters: a wide one needs no copy
-            found.append(f"{where} is unexpected: other hyperparameters?")
+            problems.append(f"{where} is unexpected: other hyperparameters?")
         elif values[key].shape != wanted[key]:
-            found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
+            problems.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
         elif key == "step" and not _is_count(values[key].item()):
-            found.append(f"{where} is {values[key].item()}, wanted a number of steps")
-    return sorted(found)
+            problems.append(f"{where} is {values[key].item()}, wanted a number of steps")
+    return sorted(problems)
 
 
 def _is_count(x):

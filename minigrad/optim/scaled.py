@@ -97,8 +97,8 @@ def scaled_of(parameters):
 
 def _marked(parameters, fits):
     """Returns (parameter, gradient) where the gradient's mark fits."""
-    found = [(p, p._grad) for p in parameters]
-    return [(p, g) for p, g in found if g is not None and fits(g.mark)]
+    pairs = [(p, p._grad) for p in parameters]
+    return [(p, g) for p, g in pairs if g is not None and fits(g.mark)]
 
 
 def refuse_alone(name, parameters):

@@ -252,8 +252,8 @@ class GradScaler:
                 "scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update()",
             )
         if seams.effects.is_tracing:
-            found = total_of(default_device(), list(now.found.values())) if now.found else None
-            run_as(where_, self._update, found, new_scale)
+            found_inf = total_of(default_device(), list(now.found.values())) if now.found else None
+            run_as(where_, self._update, found_inf, new_scale)
         elif seams.grad_scaler is not None and new_scale is None:
             scale, tracker = seams.grad_scaler.update(self)
             self._end_by_hook(min(max(scale, LEAST), MOST), tracker)
@@ -261,7 +261,7 @@ class GradScaler:
             self._update(float(any(now.found.values())), new_scale)
 
     @uninterrupted
-    def _update(self, found, new_scale):
+    def _update(self, found_inf, new_scale):
         if seams.effects.is_tracing:
             self._traced = None
         else:
@@ -271,7 +271,7 @@ class GradScaler:
         if new_scale is not None:
             device.fill(numbers[0], new_scale)
         else:
-            device.elementwise(UPDATED, (*numbers, found), (numbers[0], numbers[4]))
+            device.elementwise(UPDATED, (*numbers, found_inf), (numbers[0], numbers[4]))
 
     @uninterrupted
     def _end_by_hook(self, scale, tracker):
@@ -287,14 +287,14 @@ class GradScaler:
                 "its step was made already" if is_late else "unscale_() was called already",
                 "call it once in an iteration, before step(); update() begins the next",
             )
-        found = _gradients(optimizer)
-        if not found:
+        pairs = _gradients(optimizer)
+        if not pairs:
             raise StateError(
                 f"GradScaler.{name}: wanted gradients of {optimizer.algorithm}'s parameters",
                 "none has one",
                 "call scaler.scale(loss).backward() before, with a loss that depends on them",
             )
-        narrow = [p for p, g in found if g.dtype.itemsize < NARROWEST]
+        narrow = [p for p, g in pairs if g.dtype.itemsize < NARROWEST]
         if narrow:
             raise DTypeError(
                 f"GradScaler.{name}: wanted gradients of float32 or float64",
@@ -303,25 +303,25 @@ class GradScaler:
                 "`with mg.autocast('float16'):`",
             )
         if seams.effects.is_tracing:
-            now.found[optimizer] = run_as("GradScaler.unscale_", record_unscaling, self, found)
+            now.found[optimizer] = run_as("GradScaler.unscale_", record_unscaling, self, pairs)
         elif seams.grad_scaler is not None:
-            is_found = unscaled_by_hook(self, optimizer, found, seams.grad_scaler)
-            self._note_unscaled(now, optimizer, found, is_found)
+            is_found = unscaled_by_hook(self, optimizer, pairs, seams.grad_scaler)
+            self._note_unscaled(now, optimizer, pairs, is_found)
         else:
-            self._unscale_now(now, optimizer, found)
+            self._unscale_now(now, optimizer, pairs)
 
     @uninterrupted
-    def _unscale_now(self, now, optimizer, found):
-        pairs = zip(found, norms_of([g for _, g in found]), strict=True)
+    def _unscale_now(self, now, optimizer, entries):
+        pairs = zip(entries, norms_of([g for _, g in entries]), strict=True)
         is_found = not all(  # a norm may overflow where no element does
             math.isfinite(norm) or np.isfinite(values(g.array)).all() for (_, g), norm in pairs
         )
-        scale_gradients(found, [1.0 / self.get_scale()] * len(found))
-        self._note_unscaled(now, optimizer, found, is_found)
+        scale_gradients(entries, [1.0 / self.get_scale()] * len(entries))
+        self._note_unscaled(now, optimizer, entries, is_found)
 
     @uninterrupted
-    def _note_unscaled(self, now, optimizer, found, is_found):
-        for _, g in found:
+    def _note_unscaled(self, now, optimizer, pairs, is_found):
+        for _, g in pairs:
             g.mark = None
         now.found[optimizer] = is_found
 
@@ -367,9 +367,9 @@ class GradScaler:
 
     @uninterrupted
     def _write(self, **numbers):
-        found = {**self._numbers(), **numbers}
+        merged = {**self._numbers(), **numbers}
         device_of(self._block).prepare_write(self._block)
-        set_values(self._block, np.array([found[name] for name in NAMES]))
+        set_values(self._block, np.array([merged[name] for name in NAMES]))
 
     def _number(self, name):
         """Returns an Array () over the memory of a number."""
@@ -391,8 +391,8 @@ class GradScaler:
 
     def state_dict(self):
         """Returns plain numbers for `load_state_dict`. Save them after `update`."""
-        found = self._numbers()
-        return {k: v if k.endswith(("scale", "factor")) else int(v) for k, v in found.items()}
+        numbers = self._numbers()
+        return {k: v if k.endswith(("scale", "factor")) else int(v) for k, v in numbers.items()}
 
     @teaching
     def load_state_dict(self, saved):
@@ -485,5 +485,5 @@ def _checked_optimizer(name, optimizer):
 
 def _gradients(optimizer):
     """Returns (parameter, gradient) of the parameters that a step would update."""
-    found = with_gradients("GradScaler", optimizer.parameters)
-    return [(p, g) for p, g in found if p._requires_grad]
+    pairs = with_gradients("GradScaler", optimizer.parameters)
+    return [(p, g) for p, g in pairs if p._requires_grad]

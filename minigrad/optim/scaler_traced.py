@@ -79,12 +79,12 @@ def refuse_part(name, got):
     seams.effects.refuse(f"{place}: a part of an iteration inside a compiled step", TOGETHER, got)
 
 
-def record_unscaling(scaler, found):
+def record_unscaling(scaler, pairs):
     """Records the division, and returns an Array () that is 1 if a gradient is not finite."""
     device, place, factors = default_device(), user_place(), {}
     inverse = apply_formula(device, INVERSE, scaler._number("scale"))
     zeros = []
-    for _, g in found:
+    for _, g in pairs:
         zeros.append(zero := device.empty((), float64))
         device.reduce(ZERO, "sum", (g.array,), zero, g.shape, tuple(range(len(g.shape))))
         if g.dtype not in factors:
@@ -95,13 +95,13 @@ def record_unscaling(scaler, found):
     return apply_formula(device, NOT_ZERO, total_of(device, zeros))
 
 
-def record_step(scaler, optimizer, found):
-    """Records the optimizer's step, which keeps all old values where `found` is not 0."""
+def record_step(scaler, optimizer, found_inf):
+    """Records the optimizer's step, which keeps all old values where `found_inf` is not 0."""
     device, skipped = default_device(), scaler._number("skipped_steps")
-    optimizer._skip = found
+    optimizer._skip = found_inf
     try:
         optimizer.step()
     finally:
         del optimizer._skip
     device.prepare_write(skipped, user_place())
-    device.elementwise(ADD, (skipped, found), (skipped,))
+    device.elementwise(ADD, (skipped, found_inf), (skipped,))

@@ -109,8 +109,8 @@ class Schedule:
     def _chain(self):
         """Returns the active schedules, in order of creation."""
         known = [reference() for reference in self.optimizer._schedules]
-        found = [s for s in known if s is not None and not s._ended]
-        return sorted(found, key=lambda schedule: schedule._number)
+        active = [s for s in known if s is not None and not s._ended]
+        return sorted(active, key=lambda schedule: schedule._number)
 
     def rate(self, t, peak):
         """Returns the learning rate at step t."""

@@ -43,7 +43,7 @@ class _TracedNumbers:
     def of(self, state, dtype):
         """Returns all numbers, in a dtype, for a parameter with this state, and counts its step."""
         device, update = self.device, self.update
-        found = {}
+        fresh = {}
         if update.counts_steps:
             steps, program = state["step"].array, update.counting
             device.prepare_write(steps)
@@ -52,9 +52,9 @@ class _TracedNumbers:
             inputs = [given[name] for name in program.inputs]
             program, inputs = self.unless_skipped(program, (STEPS,), inputs, float64)
             device.elementwise(program, inputs, (steps, *made))
-            found = {k: cast(device, x, dtype) for k, x in zip(update.of_steps, made, strict=True)}
+            fresh = {k: cast(device, x, dtype) for k, x in zip(update.of_steps, made, strict=True)}
         every = range(len(update.numbers))
-        return [found[k] if k in found else self._number(k, dtype) for k in every]
+        return [fresh[k] if k in fresh else self._number(k, dtype) for k in every]
 
     def unless_skipped(self, program, kept, inputs, dtype):
         """Returns a program and its inputs, so that a step that is left out keeps `kept`."""
@@ -68,14 +68,14 @@ class _TracedNumbers:
         program = self.update.of_rate.get(k)
         if program is None:
             return self.update.number(k, self.values)
-        found = self.found.get((k, dtype))
-        if found is None:
+        number = self.found.get((k, dtype))
+        if number is None:
             made = self.rate
             if program.outputs[0].op != "symbol":
                 made = self.device.empty((), float64)
                 self.device.elementwise(program, [self.given[n] for n in program.inputs], (made,))
-            found = self.found[k, dtype] = cast(self.device, made, dtype)
-        return found
+            number = self.found[k, dtype] = cast(self.device, made, dtype)
+        return number
 
 
 def cast(device, x, dtype):

@@ -23,7 +23,7 @@ class Tracking:
         optimizer = self._optimizer
         owner_of, followed, names, lists = {}, {}, {}, []
         for k, group in enumerate(optimizer.groups):
-            found = []
+            members = []
             for source in group.sources:
                 is_module = isinstance(source, Module)
                 named = source.named_parameters() if is_module else [(None, source)]
@@ -34,29 +34,29 @@ class Tracking:
                             continue  # two modules of one group share it
                         _raise_twice(optimizer.algorithm, p)
                     owner_of[p.id] = k, is_module
-                    found.append(p)
+                    members.append(p)
                     if is_module:
                         followed[p.id] = p
                         names[p.id] = name
                     else:
                         names[p.id] = p.name or self._names.get(p.id)
-            lists.append(found)
+            lists.append(members)
         self._name(lists, names)
         self._find_orphans(lists, followed)
         changed = False
-        for group, found in zip(optimizer.groups, lists, strict=True):
+        for group, members in zip(optimizer.groups, lists, strict=True):
             before = group.parameters
-            if len(before) != len(found) or any(
-                a is not b for a, b in zip(before, found, strict=True)
+            if len(before) != len(members) or any(
+                a is not b for a, b in zip(before, members, strict=True)
             ):
-                group.follow(found)
+                group.follow(members)
                 changed = True
         return changed
 
     def _name(self, lists, names):
         """Gives every parameter a unique name."""
         used = set()
-        for k, p in enumerate(p for found in lists for p in found):
+        for k, p in enumerate(p for members in lists for p in members):
             name = base = names[p.id] or f"parameter_{k}"
             copies = 1
             while name in used:
@@ -70,8 +70,8 @@ class Tracking:
         for id_, p in {**self._followed, **self.orphans}.items():
             if id_ not in followed and p.is_orphan and id_ in state:
                 orphans[id_] = p
-        for found in lists:
-            for p in found:
+        for members in lists:
+            for p in members:
                 if p.id not in followed and p.is_orphan:
                     orphans[p.id] = p
         self._followed, self.orphans = followed, orphans

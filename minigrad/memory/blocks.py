@@ -69,8 +69,8 @@ class Block(metaclass=_BlockType):
 
     @uninterrupted
     def __exit__(self, kind=None, *error):
-        found, k = _entered.blocks, len(_entered.blocks) - 1
-        while k >= 0 and found[k][0] is not self:
+        blocks, k = _entered.blocks, len(_entered.blocks) - 1
+        while k >= 0 and blocks[k][0] is not self:
             k -= 1
         if k < 0:
             name = type(self).__name__
@@ -79,8 +79,8 @@ class Block(metaclass=_BlockType):
                 f"{threading.current_thread().name}, where it did not begin",
                 f"`with {name}(...):` in each thread, around what this thread does",
             )
-        _, before = found.pop(k)
-        for block, later in found[k:]:  # blocks that began later and are still open
+        _, before = blocks.pop(k)
+        for block, later in blocks[k:]:  # blocks that began later and are still open
             if self._setting and block._setting == self._setting:
                 for name in before.keys() & later.keys():
                     later[name] = before.pop(name)

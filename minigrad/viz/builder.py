@@ -246,12 +246,12 @@ def _homes(items):
 
 def _passed_on(items):
     """Returns the nodes whose values other items use."""
-    found = set()
+    used = set()
     for item in items:
         members = set(_members(item))
         for n in members:
-            found |= {e for e in n.edges if type(e) is Node and e not in members}
-    return found
+            used |= {e for e in n.edges if type(e) is Node and e not in members}
+    return used
 
 
 def caption(nodes):

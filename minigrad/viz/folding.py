@@ -47,11 +47,11 @@ def folded(nodes, layouts, fold=None):
             out.append(piece)
             continue
         first, last = piece
-        found = table.best(first, last) if folds < MOST_FOLDS else None
-        if found is None or found[1] * (found[2] - 1) < least:
+        best = table.best(first, last) if folds < MOST_FOLDS else None
+        if best is None or best[1] * (best[2] - 1) < least:
             out += nodes[first:last]
             continue
-        start, period, count = found
+        start, period, count = best
         folds += 1
         cuts = range(start, start + period * count + 1, period)
         blocks = [nodes[a:b] for a, b in itertools.pairwise(cuts)]

@@ -270,10 +270,10 @@ def _write_slope(box, node, k, slope):
     box.tooltip = f"the local derivative {of}\n{whole(slope)}"
 
 
-def _turns(kind, found, mark):
-    """Makes a Changing line. found: the value in each frame, None where there is none."""
+def _turns(kind, values, mark):
+    """Makes a Changing line. values: the value in each frame, None where there is none."""
     texts = [(0, "")]
-    for step, x in enumerate(found):
+    for step, x in enumerate(values):
         text = "" if x is None else f"{mark} {written(x)}"
         if text != texts[-1][1]:
             texts.append((step, text))

@@ -74,17 +74,17 @@ def local_derivatives(node, dy):
     ones = filled(dy, 1.0)
     if isinstance(plan, ElementwisePlan) and not isinstance(plan, RowPlan):
         own = [k for k, e in enumerate(plan.formulas) if e is not None and not is_dy(e)]
-        found = [None if e is None else ones for e in plan.formulas]
+        grads = [None if e is None else ones for e in plan.formulas]
         for k in own:
-            found[k] = device_of(dy).empty(dy.shape, dy.dtype)
+            grads[k] = device_of(dy).empty(dy.shape, dy.dtype)
         if own:
-            outs = [found[k] for k in own]
+            outs = [grads[k] for k in own]
             device_of(dy).elementwise(plan.program, (ones, *node.kept), outs)
     elif dy.size == 1 and type(plan) in (RowPlan, StructuralPlan, SlicePlan):
-        found = plan.backward(node, ones)
+        grads = plan.backward(node, ones)
     else:
         return none
-    return [None if g is None else numbers(g) for g in found]
+    return [None if g is None else numbers(g) for g in grads]
 
 
 def outputs(root, nodes):
@@ -108,24 +108,24 @@ def _computed_again(nodes, known):
 
     Returns {} if a computed output contradicts a known one, because a leaf was written to since.
     """
-    found = {}
+    computed = {}
     for node in nodes:
-        operands = [_operand(node, k, found | known) for k in range(len(node.edges))]
+        operands = [_operand(node, k, computed | known) for k in range(len(node.edges))]
         op = getattr(node.plan, "op", None)
         if any(x is None for x in operands) or not (
             isinstance(op, type) and issubclass(op, Operation)
         ):
             continue
-        is_check = any(type(e) is Node and e in found for e in node.edges)
+        is_check = any(type(e) is Node and e in computed for e in node.edges)
         if op is SetItem or (node in known and not is_check):
             continue
         with no_grad():
             y = op.forward(*operands, *node.attributes)
         if node not in known:
-            found[node] = y
+            computed[node] = y
         elif not np.allclose(values(y), values(known[node]), 1e-4, 1e-6, equal_nan=True):
             return {}
-    return found
+    return computed
 
 
 def _operand(node, k, known):

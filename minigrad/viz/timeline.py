@@ -39,14 +39,14 @@ def lifetimes(events):
 
     Each buffer gets the first free lane, so no lane holds two buffers at once.
     """
-    found, alive = [], {}
+    lives, alive = [], {}
     for e in events:
         if e.kind == "alloc":
             alive[e.buffer] = Lifetime(e.index, len(events), e.bytes, e.op, e.line)
-            found.append(alive[e.buffer])
+            lives.append(alive[e.buffer])
         elif e.buffer in alive:
             alive.pop(e.buffer).stop = e.index
-    return found
+    return lives
 
 
 def in_lanes(spans):

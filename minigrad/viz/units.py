@@ -46,12 +46,12 @@ def joined_name(names):
     >>> joined_name(["a.weight", "b.weight"])
     '*.weight'
     """
-    found = list(dict.fromkeys(n for n in names if n))
-    if len(found) < 2:
-        return found[0] if found else ""
-    parts = [n.split(".") for n in found]
+    distinct = list(dict.fromkeys(n for n in names if n))
+    if len(distinct) < 2:
+        return distinct[0] if distinct else ""
+    parts = [n.split(".") for n in distinct]
     if len({len(p) for p in parts}) > 1:
-        return f"{found[0]}, ..., {found[-1]}"
+        return f"{distinct[0]}, ..., {distinct[-1]}"
     out = []
     for column in zip(*parts, strict=True):
         if len(set(column)) == 1:

@@ -111,13 +111,13 @@ def number(
     if isinstance(given, BOOLS) or not isinstance(given, (int, float, np.integer, np.floating)):
         raise ArgumentTypeError(f"{where}: wanted a number for {name}", shown(value))
     try:
-        found = real(given)
+        x = real(given)
     except OverflowError:
-        found = math.inf
-    is_inside = low <= found <= (math.inf if high is None else high) and above < found < below
-    if high is None and found == math.inf:
-        is_inside = low <= found
-    if not is_inside or (high is not None and abs(found) == math.inf):
+        x = math.inf
+    is_inside = low <= x <= (math.inf if high is None else high) and above < x < below
+    if high is None and x == math.inf:
+        is_inside = low <= x
+    if not is_inside or (high is not None and abs(x) == math.inf):
         limits = [
             text
             for text, is_there in (
@@ -132,7 +132,7 @@ def number(
             limits.append("finite")
         wanted = " and ".join(limits) or "other than NaN"
         raise ArgumentError(f"{where}: wanted {name} {wanted}", shown(value))
-    return found
+    return x
 
 
 def share(where, name, value):
@@ -179,12 +179,12 @@ def in_order(where, wanted, given: Any, fix) -> list:
         items = iter(given)
     except TypeError:
         raise ArgumentTypeError(f"{where}: wanted {wanted}", shown(given), fix) from None
-    found = list(itertools.islice(items, MOST + 1))
-    if len(found) > MOST:
+    listed = list(itertools.islice(items, MOST + 1))
+    if len(listed) > MOST:
         raise ArgumentError(
             f"{where}: wanted {wanted}", f"a {type(given).__name__} of more than {MOST:,}", fix
         )
-    return found
+    return listed
 
 
 def several(where, wanted, given: Any, fix, or_none=False) -> list:
@@ -193,13 +193,13 @@ def several(where, wanted, given: Any, fix, or_none=False) -> list:
     or_none: accept an empty list or tuple, which somebody chose to pass. An empty iterator is still
     refused: it may be used up.
     """
-    found = in_order(where, wanted, given, fix)
+    items = in_order(where, wanted, given, fix)
     is_iterator = isinstance(given, Iterator)
-    if not found and (is_iterator or not or_none):
+    if not items and (is_iterator or not or_none):
         kind = type(given).__name__
         got = f"a {kind} that gives nothing: is it used up?" if is_iterator else f"an empty {kind}"
         raise ArgumentError(f"{where}: wanted {wanted}", got, fix)
-    return found
+    return items
 
 
 def instance(where, name, value: Any, kind, wanted, fix=None) -> Any:

@@ -75,8 +75,8 @@ def save(path, /, *, rng=True, **parts):
         raise ArgumentTypeError("save: wanted the parts to save, by name", "none", ADVICE["save"])
     held, described = {}, {}
     for name, part in parts.items():
-        found, described[name] = _described(name, part)
-        held |= {_key(name, inner): (x, name) for inner, x in found.items()}
+        of_part, described[name] = _described(name, part)
+        held |= {_key(name, inner): (x, name) for inner, x in of_part.items()}
     notes = {"format": FORMAT, "parts": described}
     if rng:
         notes["rng"] = list(get_rng_state())
@@ -126,25 +126,25 @@ def _encoded(x, name, place=()):
     if isinstance(x, int) and x.bit_length() < LONGEST:
         return x
     if isinstance(x, (list, tuple)) and len(place) < DEEPEST:
-        found = [_encoded(y, name, (*place, k)) for k, y in enumerate(x)]
-        return found if isinstance(x, list) else {"": "tuple", "of": found}
+        encoded = [_encoded(y, name, (*place, k)) for k, y in enumerate(x)]
+        return encoded if isinstance(x, list) else {"": "tuple", "of": encoded}
     if isinstance(x, dict) and len(place) < DEEPEST:
         keys = [_encoded(k, name, (*place, k)) for k in x]
-        found = [_encoded(y, name, (*place, k)) for k, y in x.items()]
+        encoded = [_encoded(y, name, (*place, k)) for k, y in x.items()]
         if all(isinstance(k, str) and k for k in keys):
-            return dict(zip(keys, found, strict=True))
-        return {"": "dict", "of": list(zip(keys, found, strict=True))}
+            return dict(zip(keys, encoded, strict=True))
+        return {"": "dict", "of": list(zip(keys, encoded, strict=True))}
     raise _no_value(x, name, place)
 
 
-def _decoded(found):
+def _decoded(x):
     """Returns the tuple or dict that `_encoded` wrote as a dict with the key ""."""
-    match found:
+    match x:
         case {"": "tuple", "of": values}:
             return tuple(values)
         case {"": "dict", "of": pairs}:
             return dict(pairs)
-    return found
+    return x
 
 
 def _no_value(x, name, place):
@@ -172,14 +172,14 @@ def _array(x, name):
 
     It does not keep the memory of a Variable, which must live until the file is written.
     """
-    found = x
+    array = x
     if isinstance(x, Variable):
-        found = x.dtype.cells(values(x.array))
-        found = found.view(outside(name)) if x.dtype.is_coded else found
-    if of_numpy(found.dtype) is None:
+        array = x.dtype.cells(values(x.array))
+        array = array.view(outside(name)) if x.dtype.is_coded else array
+    if of_numpy(array.dtype) is None:
         known = ", ".join(map(str, DTYPES))
-        raise DTypeError(f"save: wanted {name} of one of {known}", f"{found.dtype}")
-    return np.require(found, requirements="C")
+        raise DTypeError(f"save: wanted {name} of one of {known}", f"{array.dtype}")
+    return np.require(array, requirements="C")
 
 
 def _safetensors():
@@ -215,11 +215,11 @@ def _write(path, arrays, notes):
 
 
 def _refused(what, path, error):
-    found = getattr(error, "strerror", None) or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     fix = "a file that is there is as it was"
     if isinstance(error, FileNotFoundError):
         fix = f"make its folder first: pathlib.Path({str(path.parent)!r}).mkdir(parents=True)"
-    return StateError(f"{what}: wanted a file at {path}", found, fix)
+    return StateError(f"{what}: wanted a file at {path}", reason, fix)
 
 
 @teaching
@@ -247,16 +247,16 @@ def load(path, /, *, strict=True, rng=True, **parts):
     seams.effects.refuse("load: a compiled step reads no files", "call it outside the step")
     path, strict = _path("load", path), flag("load", "strict", strict)
     rng = flag("load", "rng", rng)
-    found, notes = _read(path)
-    absent = [name for name in parts if name not in found]
+    saved, notes = _read(path)
+    absent = [name for name in parts if name not in saved]
     if absent:
         raise StateError(
-            f"load: wanted {', '.join(absent)} in {path}", f"it has {', '.join(found) or 'nothing'}"
+            f"load: wanted {', '.join(absent)} in {path}", f"it has {', '.join(saved) or 'nothing'}"
         )
     writes, problems = [], []
     for name, part in parts.items():
         try:
-            writes.append(_prepared(name, part, found.pop(name), notes.get(name), strict))
+            writes.append(_prepared(name, part, saved.pop(name), notes.get(name), strict))
         except (StateError, ArgumentTypeError) as error:
             problems.append(error)
     if len(problems) == 1:
@@ -268,7 +268,7 @@ def load(path, /, *, strict=True, rng=True, **parts):
             problems[0].fix,
         )
     _run([*writes, lambda: _continue(notes)] if rng and parts else writes)
-    return found
+    return saved
 
 
 @uninterrupted
@@ -346,8 +346,8 @@ def _read(path):
             f"{path} has format {version}",
             "a newer minigrad wrote it: pip install --upgrade minigrad",
         )
-    found = {name: _state(name, one, arrays, described) for name, one in described.items()}
-    return found, {name: one["kind"] for name, one in described.items()} | {"": notes.get("rng")}
+    saved = {name: _state(name, one, arrays, described) for name, one in described.items()}
+    return saved, {name: one["kind"] for name, one in described.items()} | {"": notes.get("rng")}
 
 
 def _variable(path, key, array):

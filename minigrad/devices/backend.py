@@ -42,16 +42,16 @@ def device_names():
 
 def device_named(name):
     """Return the device named, such as 'cpu'; raise DeviceError if unknown or unavailable."""
-    found = _devices.get(name)
-    if found is None:
+    device = _devices.get(name)
+    if device is None:
         if name not in _modules:
             raise DeviceError(f"wanted a device: {', '.join(_modules)}", short(name), WHICH)
         try:
             importlib.import_module(_modules[name])
         except DeviceError as error:  # raise anew, with the caller's line, not importlib's
             raise DeviceError(error.wanted, error.got, error.fix) from None
-        found = _devices[name]
-    return found
+        device = _devices[name]
+    return device
 
 
 def device_of(array) -> Any:

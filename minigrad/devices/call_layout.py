@@ -32,14 +32,14 @@ def sides_of(operands, shape, axes, first):
     layouts = [expand_strides(x.shape, x.strides, shape) for x in inputs if isinstance(x, Array)]
     kept_strides = iter(out.strides)
     layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
-    found = []
+    sides = []
     for wanted in (False, True):
         chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
         dims, strides = collapse(
             [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
         )
-        found.append(list(zip(*by_stride(dims, strides, first), strict=True)))
-    return found
+        sides.append(list(zip(*by_stride(dims, strides, first), strict=True)))
+    return sides
 
 
 def remember(program, key, bound):

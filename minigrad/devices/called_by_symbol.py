@@ -41,8 +41,8 @@ class CalledBySymbol:
         if self._is_linked:
             return
         self.compile()
-        (found,) = self.kernel.overloads.values()
-        address = found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
+        (compiled,) = self.kernel.overloads.values()
+        address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
         llvm.add_symbol(self.symbol, address)
         self._is_linked = True
 

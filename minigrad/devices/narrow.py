@@ -72,10 +72,10 @@ def _writing(place, is_read=False):
             out = arguments[place]
             if not out.dtype.is_narrow:
                 return function(self, *arguments, **named)
-            found = [x if x is out else widened(self, x) for x in arguments]
+            wides = [x if x is out else widened(self, x) for x in arguments]
             named = {key: widened(self, x) for key, x in named.items()}
-            once, found[place], whole = _target(self, out, is_read)
-            function(self, *found, **named)
+            once, wides[place], whole = _target(self, out, is_read)
+            function(self, *wides, **named)
             return self.copy(whole, once)
 
         return wide
@@ -128,11 +128,11 @@ def _random(function):
     def wide(self, array, kind, seed, counter, low=0, high=0):
         if not array.dtype.is_narrow:
             return function(self, array, kind, seed, counter, low, high)
-        found = self.empty(array.shape, array.dtype.arithmetic)
-        function(self, found, kind, seed, counter, low, high)
+        drawn = self.empty(array.shape, array.dtype.arithmetic)
+        function(self, drawn, kind, seed, counter, low, high)
         if kind != "uniform":
-            return self.copy(found, array)
-        return self.elementwise(_fraction(array.dtype), (found,), (array,))
+            return self.copy(drawn, array)
+        return self.elementwise(_fraction(array.dtype), (drawn,), (array,))
 
     return wide
 
@@ -160,9 +160,9 @@ def _squares(function):
 def _scale(function):
     @functools.wraps(function)
     def wide(self, arrays, factors):
-        found = [widened(self, x) for x in arrays]
-        function(self, found, factors)
-        for x, y in zip(arrays, found, strict=True):
+        wides = [widened(self, x) for x in arrays]
+        function(self, wides, factors)
+        for x, y in zip(arrays, wides, strict=True):
             if x is not y:
                 self.copy(y, x)
 

@@ -35,8 +35,8 @@ exec(source("random_functions"), BLOCKS)
 @quiet
 def write(outputs, values):
     """Store values in Arrays; convert all first, since values may be views of an output."""
-    found = [as_stored(v, out.dtype) for v, out in zip(values, outputs, strict=True)]
-    for out, value in zip(outputs, found, strict=True):
+    stored = [as_stored(v, out.dtype) for v, out in zip(values, outputs, strict=True)]
+    for out, value in zip(outputs, stored, strict=True):
         ndarray(out)[...] = value
 
 
@@ -155,8 +155,8 @@ class Numpy(HostMemory, OwnPool):
         blocks = counter + np.arange(-(-array.nbytes // 16))
         more = [np.array([low]), np.array([high - low], np.uint64)] if kind == "integers" else []
         make = BLOCKS[f"{'integer' if more else kind}_block_{array.dtype.code}"]
-        found = np.stack(make(blocks, np.array([seed]), *more), -1).reshape(-1)
-        write([array], [found[: array.size].reshape(array.shape)])
+        drawn = np.stack(make(blocks, np.array([seed]), *more), -1).reshape(-1)
+        write([array], [drawn[: array.size].reshape(array.shape)])
 
     def unfold(self, x, out, window):
         ndarray(out)[...] = windows_of(ndarray(x), window)[1].reshape(out.shape)
@@ -187,8 +187,8 @@ class Numpy(HostMemory, OwnPool):
         for p, g, slots, steps in rows:
             count = np.zeros(1) if steps is None else ndarray(steps)[:1]
             count += 1
-            found = values_of(numbers, [*values.values(), *count], (), np.float64)
-            self.elementwise(update.program, (p, g, *slots, *map(float, found)), (p, *slots))
+            computed = values_of(numbers, [*values.values(), *count], (), np.float64)
+            self.elementwise(update.program, (p, g, *slots, *map(float, computed)), (p, *slots))
 
     @quiet
     def squares(self, arrays):

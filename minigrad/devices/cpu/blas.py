@@ -40,9 +40,9 @@ def find_blas():
     for folder in (os.path.join(root, "numpy.libs"), os.path.join(root, "numpy", ".dylibs")):
         for path in sorted(glob.glob(os.path.join(folder, "*openblas*"))):
             library = ctypes.CDLL(path)
-            found = [getattr(library, f"scipy_cblas_{t}gemm64_", None) for t in "sd"]
-            if all(found):
-                for name, function in zip("sd", found, strict=True):
+            gemms = [getattr(library, f"scipy_cblas_{t}gemm64_", None) for t in "sd"]
+            if all(gemms):
+                for name, function in zip("sd", gemms, strict=True):
                     assert function is not None
                     address = ctypes.cast(function, ctypes.c_void_p).value
                     llvm.add_symbol(f"minigrad_{name}gemm", address)

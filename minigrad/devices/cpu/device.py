@@ -62,8 +62,8 @@ class Cpu(HostMemory, Programs, StructuralKernels):
         seams.effects.read(x)
         segment = x.buffer.segment
         start = x.address - segment.address
-        found = np.ndarray((), x.dtype.memory, segment.owner, start)
-        return (x.dtype.numbers(found) if x.dtype.is_coded else found).item()
+        cell = np.ndarray((), x.dtype.memory, segment.owner, start)
+        return (x.dtype.numbers(cell) if x.dtype.is_coded else cell).item()
 
 
 cpu = Cpu()

@@ -49,19 +49,19 @@ class BoundKernel:
 
     def cut(self, parts):
         """Return the calls of so many parts."""
-        found = self.cuts.get(parts)
-        if found is None:
-            found = self.cuts[parts] = Cut(self.entry, self._cut(parts))
-        return found
+        cut = self.cuts.get(parts)
+        if cut is None:
+            cut = self.cuts[parts] = Cut(self.entry, self._cut(parts))
+        return cut
 
     def _cut(self, parts):
         """Return the rows of a Cut."""
-        cuts, found = [self.units * p // parts for p in range(parts + 1)], []
+        cuts, rows = [self.units * p // parts for p in range(parts + 1)], []
         for a, b in itertools.pairwise(cuts):
             extra = list(self.extra)
             extra[self.loop] = min(b * self.grain, self.size) - a * self.grain
-            found.append(([a * s for s in self.steps], tuple(extra)))
-        return found
+            rows.append(([a * s for s in self.steps], tuple(extra)))
+        return rows
 
 
 class BlockKernel(BoundKernel):
@@ -134,9 +134,9 @@ class Programs(Device):
         n_inputs = len(operands) - n_outputs
         inputs = (dtype, "f") if entries is program.entry_number else (dtype,) * n_inputs
         kinds = (*inputs, *[x.dtype for x in operands[n_inputs:]])
-        found = program.kernels.get((kinds, 0, None, in_place))
-        if found is not None:
-            entries[dtype.index] = found
+        kernel = program.kernels.get((kinds, 0, None, in_place))
+        if kernel is not None:
+            entries[dtype.index] = kernel
 
     def _bind_elementwise(self, program, key, operands, shape, in_place):
         arrays = [x for x in operands if isinstance(x, Array)]

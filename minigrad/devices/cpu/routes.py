@@ -253,15 +253,15 @@ def arrays_of(result):
 
 def _apart(operands):
     """Give each operand its own Storage, so that a recording can tell two operands apart."""
-    found, storages = [], set()
+    apart, storages = [], set()
     for x in operands:
         if isinstance(x, Array):
             if x.storage in storages:
                 storage = _second(x.storage)
                 x = storage if x is x.storage else storage.view(*x.layout())
             storages.add(x.storage)
-        found.append(x)
-    return found
+        apart.append(x)
+    return apart
 
 
 @uninterrupted

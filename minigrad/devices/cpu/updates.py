@@ -46,8 +46,8 @@ def update_text(update, dtype):
     ]
     includes = set(emitter.includes)
     if update.of_steps:
-        found = _Numbers(update, update.of_steps)
-        includes |= found.includes
+        scalars = _Numbers(update, update.of_steps)
+        includes |= scalars.includes
         lines += [
             "    for r in range(rows):",
             f"        row = r * {ROW}",
@@ -55,13 +55,13 @@ def update_text(update, dtype):
             f"            c = f8_at(table[row + {COUNTERS}])",
             f"            {STEPS} = c[0] + F8(1)",
             f"            c[0] = {STEPS}",
-            *_indented(3, found.lines),
-            *(f"            c[{1 + k}] = {x}" for k, x in enumerate(found.values)),
+            *_indented(3, scalars.lines),
+            *(f"            c[{1 + k}] = {x}" for k, x in enumerate(scalars.values)),
         ]
     fixed = [k for k in range(len(numbers)) if k not in update.of_steps]
-    found = _Numbers(update, fixed)
-    includes |= found.includes
-    value_of = dict(zip(fixed, found.values, strict=True))
+    scalars = _Numbers(update, fixed)
+    includes |= scalars.includes
+    value_of = dict(zip(fixed, scalars.values, strict=True))
     value_of |= {k: f"c[{1 + place}]" for place, k in enumerate(update.of_steps)}
     given = [f"{dtype.pointer}(table[row + {a}] + at{part})" for a in (PARAMETER, GRADIENT)]
     given += [
@@ -73,7 +73,7 @@ def update_text(update, dtype):
         f"        row, at = pieces[3 * k] * {ROW}, {size} * pieces[3 * k + 1]",
         f"        if table[row + {GRADIENT}] != 0:",
         f"            c, slot = f8_at(table[row + {COUNTERS}]), {size} * table[row + {SLOT}]",
-        *_indented(3, found.lines),
+        *_indented(3, scalars.lines),
         f"            update({', '.join(given)})",
     ]
     return "\n".join(lines) + "\n", tuple(sorted(includes))

@@ -49,9 +49,9 @@ def fits(dims, layouts):
 
 def numbered(layouts):
     """Return (the different layouts, the number of each operand's layout)."""
-    found = {}
-    numbers = tuple([found.setdefault(tuple(x), len(found)) for x in layouts])
-    return list(found), numbers
+    number_of = {}
+    numbers = tuple([number_of.setdefault(tuple(x), len(number_of)) for x in layouts])
+    return list(number_of), numbers
 
 
 def classes_of(dims, layouts):
@@ -88,7 +88,7 @@ def shares_memory(inputs, outputs):
 
 def kernel_of(program, key, writer):
     """Return the kernel for a program's form; write it once."""
-    found = program.kernels.get(key)
-    if found is None:
-        found = program.kernels[key] = writer(program, *key[1:])
-    return found
+    kernel = program.kernels.get(key)
+    if kernel is None:
+        kernel = program.kernels[key] = writer(program, *key[1:])
+    return kernel

@@ -225,7 +225,7 @@ def _check_alignment(ptx, called):
 
 
 def _number(pattern, log):
-    found = re.search(pattern, log)
-    if found is None:
+    match = re.search(pattern, log)
+    if match is None:
         raise KernelError(f"the assembler's report lacks {pattern!r}", log)
-    return int(found.group(1))
+    return int(match.group(1))

@@ -9,9 +9,9 @@ from minigrad.errors import DeviceError, MinigradError
 
 def start():
     """Return the device on the GPU that the driver names first."""
-    found = cuda_state.hindrance()
-    if found is not None:
-        raise DeviceError("there is no device 'cuda' here", found.what, found.remedy)
+    hindrance = cuda_state.hindrance()
+    if hindrance is not None:
+        raise DeviceError("there is no device 'cuda' here", hindrance.what, hindrance.remedy)
     try:
         return Cuda(Driver())
     except MinigradError:

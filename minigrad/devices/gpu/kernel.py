@@ -39,10 +39,10 @@ class GpuKernel:
 def gpu_kernel(text, signature, includes=()):
     """Return the kernel for a text; equal texts share one."""
     key = (text, signature, tuple(includes))
-    found = _made.get(key)
-    if found is None:
-        found = _made[key] = GpuKernel(text, signature, tuple(includes))
-    return found
+    kernel = _made.get(key)
+    if kernel is None:
+        kernel = _made[key] = GpuKernel(text, signature, tuple(includes))
+    return kernel
 
 
 def made():

@@ -193,9 +193,9 @@ class GpuEmitter(Emitter):
 
     def element(self, operand):
         """Return the text of an operand's element."""
-        found = self.registers.get(operand.name)
-        if found is not None:
-            return found
+        register = self.registers.get(operand.name)
+        if register is not None:
+            return register
         text = super().element(operand)
         if self.condition is None or operand.varies:
             return text

@@ -184,7 +184,7 @@ class Updates(GpuTable):
 
     def squares(self, arrays):
         """Return sums of squares: each block's in the arrays' dtype, their totals in float64."""
-        found = []
+        totals = []
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
             firsts = shares([x.size for x in part])
@@ -192,8 +192,8 @@ class Updates(GpuTable):
             kernel = clipping_kernel("squares", part[0].dtype)
             self._run(kernel, [(x,) for x in part], (sums,), (), ())
             whole = self.to_numpy(sums).astype(float64.numpy)
-            found += [float(whole[a:b].sum()) for a, b in itertools.pairwise(firsts)]
-        return found
+            totals += [float(whole[a:b].sum()) for a, b in itertools.pairwise(firsts)]
+        return totals
 
     def scale(self, arrays, factors):
         for first in range(0, len(arrays), MANY):

@@ -90,11 +90,11 @@ def scatter_add_shared(source, index, ranks, bases, out, further, outer, n, m, r
 def last_of_few(index, wins, m):
     """Set wins[i] to 1 if no place after i has the same index, else 0, by checking all."""
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):
-        k, found = index[i], I4(1)
+        k, is_last = index[i], I4(1)
         for j in range(i + 1, m):
             if index[j] == k:
-                found = I4(0)
-        wins[i] = found
+                is_last = I4(0)
+        wins[i] = is_last
 
 
 @exact_jit

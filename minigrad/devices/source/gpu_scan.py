@@ -211,12 +211,12 @@ def arg_of_pieces(values, places, out, pieces, is_max):
 def count_nonzero(x, counts, n):
     """Set counts[p] (int64) to the nonzero count of piece p of x (n,), one block per piece."""
     warps = cuda.shared.array(8, I8)
-    piece, found = I8(cuda.blockIdx.x), I8(0)
+    piece, count = I8(cuda.blockIdx.x), I8(0)
     stop = min((piece + 1) * BLOCK * EACH, n)
     for i in range(piece * BLOCK * EACH + cuda.threadIdx.x, stop, BLOCK):
         if x[i] != 0:
-            found += 1
-    _, whole = sum_before_warp(summed_in_warp(found), warps, I8(0))
+            count += 1
+    _, whole = sum_before_warp(summed_in_warp(count), warps, I8(0))
     if cuda.threadIdx.x == 0:
         counts[piece] = whole
 
@@ -225,12 +225,12 @@ def count_nonzero(x, counts, n):
 def write_nonzero(x, before, out, n):
     """Write the places of nonzero elements of x (n,). before: running sums of counts."""
     warps = cuda.shared.array(8, I8)
-    piece, found = I8(cuda.blockIdx.x), I8(0)
+    piece, count = I8(cuda.blockIdx.x), I8(0)
     first = first_of_lane(piece)
     for i in range(first, min(first + 32 * EACH, n), 32):
         if x[i] != 0:
-            found += 1
-    at, _ = sum_before_warp(summed_in_warp(found), warps, I8(0))
+            count += 1
+    at, _ = sum_before_warp(summed_in_warp(count), warps, I8(0))
     if piece > 0:
         at += before[piece - 1]
     for k in range(EACH):

@@ -18,10 +18,10 @@ WIDE = "// 16 bytes, as {}.shared.v4"
 
 def check_capability(name):
     """Raise for GPUs that have none of these instructions: when compiling, as types are kept."""
-    found = dispatcher.get_current_device().compute_capability
-    if found < (8, 0):
+    capability = dispatcher.get_current_device().compute_capability
+    if capability < (8, 0):
         raise NumbaTypeError(
-            f"{name}: wanted a GPU of compute capability 8.0 and above, got {found}"
+            f"{name}: wanted a GPU of compute capability 8.0 and above, got {capability}"
         )
 
 
@@ -42,13 +42,13 @@ def four(kind):
 
 def packed(builder, values):
     """Return 32-bit registers, each with two elements of 16 bits, the first in the low half."""
-    found = []
+    words = []
     for k in range(0, len(values), 2):
         pair = ir.Constant(ir.VectorType(HALF, 2), ir.Undefined)
         for e in (0, 1):
             pair = builder.insert_element(pair, values[k + e], ir.Constant(WORD, e))
-        found.append(builder.bitcast(pair, WORD))
-    return found
+        words.append(builder.bitcast(pair, WORD))
+    return words
 
 
 def unpacked(builder, registers):
@@ -96,9 +96,9 @@ def mma(name, shape, word, dtypes, counts, registers):
             text += ", ".join(f"{{{', '.join(some)}}}" for some in lists) + ";"
             constraints = ["=f"] * 4 + ["r"] * (len(left) + len(right)) + ["f"] * 4
             given = [*left, *right, *total]
-            found = assembly(builder, four(ir.FloatType()), given, text, constraints)
+            result = assembly(builder, four(ir.FloatType()), given, text, constraints)
             return context.make_tuple(
-                builder, signature.return_type, cgutils.unpack_tuple(builder, found)
+                builder, signature.return_type, cgutils.unpack_tuple(builder, result)
             )
 
         return c(a, b, c), code
@@ -151,8 +151,8 @@ def matrices(name, more):
             text = f"ldmatrix.sync.aligned.m8n8.x4{more}.shared.b16 {{$0, $1, $2, $3}}, [$4]; "
             given = [shared_address(builder, address)]
             text += WIDE.format("ld")
-            found = assembly(builder, four(WORD), given, text, ["=r"] * 4 + ["r"])
-            elements = unpacked(builder, cgutils.unpack_tuple(builder, found))
+            result = assembly(builder, four(WORD), given, text, ["=r"] * 4 + ["r"])
+            elements = unpacked(builder, cgutils.unpack_tuple(builder, result))
             return context.make_tuple(builder, signature.return_type, elements)
 
         return types.UniTuple(tile.dtype, 8)(tile, whole_index(tile, index, name)), code

@@ -64,16 +64,16 @@ def first_T(x, begin, step, count, best, is_max):
 @exact_jit
 def arg_row_T(x, begin, n, is_max):
     """Return the place of the extreme of n neighbours from x[begin] on."""
-    best, found = turned_T(x[begin], is_max), I8(0)
+    best, start = turned_T(x[begin], is_max), I8(0)
     for low in range(0, n, ELEMENTS):
         part = turned_T(x[begin + low], is_max)
         for i in range(low, min(low + ELEMENTS, n)):
             part = largest_of(turned_T(x[begin + i], is_max), part)
         if part > best or part != part:
-            best, found = part, I8(low)
+            best, start = part, I8(low)
             if part != part:
                 break
-    return found + first_T(x, begin + found, 1, min(ELEMENTS, n - found), best, is_max)
+    return start + first_T(x, begin + start, 1, min(ELEMENTS, n - start), best, is_max)
 
 
 @exact_jit

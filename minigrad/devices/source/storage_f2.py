@@ -24,12 +24,12 @@ def _widened(bits):
     exponent &= U4(31)
     if exponent == U4(31):
         quiet = U4(0x400000) if fraction != U4(0) else U4(0)
-        found = U4(0x7F800000) | U4(fraction << U4(13)) | quiet
+        size = U4(0x7F800000) | U4(fraction << U4(13)) | quiet
     elif exponent == U4(0):  # subnormal: a multiple of 2^-24, exact in float32
-        found = U4(F4(F4(I4(fraction)) * F4(2.0**-24)).view(I4))
+        size = U4(F4(F4(I4(fraction)) * F4(2.0**-24)).view(I4))
     else:
-        found = U4((exponent + U4(112)) << U4(23)) | U4(fraction << U4(13))
-    return I4(U4(sign | found)).view(F4)
+        size = U4((exponent + U4(112)) << U4(23)) | U4(fraction << U4(13))
+    return I4(U4(sign | size)).view(F4)
 
 
 def _narrowed(x):
@@ -37,15 +37,15 @@ def _narrowed(x):
     word = U4(F4(x).view(I4))
     sign, size = U4(U4(word >> U4(16)) & U4(0x8000)), U4(word & U4(0x7FFFFFFF))
     if size > U4(0x7F800000):
-        found = U4(0x7E00) | U4(U4(size >> U4(13)) & U4(0x3FF))
+        half = U4(0x7E00) | U4(U4(size >> U4(13)) & U4(0x3FF))
     elif size >= U4(0x47800000):  # 65536; what lies below may still round to infinity
-        found = U4(0x7C00)
+        half = U4(0x7C00)
     elif size < U4(0x38800000):  # 2^-14: beside 0.5, float32 has the steps of subnormal halves
-        found = U4(F4(I4(size).view(F4) + F4(0.5)).view(I4)) - U4(0x3F000000)
+        half = U4(F4(I4(size).view(F4) + F4(0.5)).view(I4)) - U4(0x3F000000)
     else:
         even = U4(U4(size >> U4(13)) & U4(1))
-        found = U4(U4(size - U4(112 << 23)) + U4(0xFFF) + even) >> U4(13)
-    return U4(sign | found)
+        half = U4(U4(size - U4(112 << 23)) + U4(0xFFF) + even) >> U4(13)
+    return U4(sign | half)
 
 
 if _has_instructions():

@@ -50,8 +50,8 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         cubin = cuda_cubins.cubin(kernel, self.capability)
         words = kernel.signature.split()
         converters = [self._pointer if w.endswith("*") else CONVERT.get(w, int) for w in words]
-        self._loaded[kernel] = found = self.driver.load(cubin), converters
-        return found
+        self._loaded[kernel] = loaded = self.driver.load(cubin), converters
+        return loaded
 
     def _pointer(self, x):
         """Return the address of an Array's first element; an int is an address already, 0: none."""

@@ -74,8 +74,8 @@ OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
 def code_of(error):
     """Return the driver's name in a library's error, such as CUDA_ERROR_INVALID_VALUE, or ''."""
-    found = re.search(r"CUDA_ERROR_\w+", str(error))
-    return found.group(0) if found else ""
+    match = re.search(r"CUDA_ERROR_\w+", str(error))
+    return match.group(0) if match else ""
 
 
 def explained(code, doing, details=()):

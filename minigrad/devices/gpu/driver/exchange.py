@@ -126,12 +126,12 @@ class Exchange(GpuTable):
             raise ArgumentTypeError("wanted an array that may be written", kind, "copy it first")
         wanted = "wanted an element type that minigrad has"
         try:
-            found = view.dtype
+            numpy_dtype = view.dtype
         except (NotImplementedError, TypeError) as error:  # bfloat16, and what NumPy lacks
             raise DTypeError(wanted, f"{kind}: {error}") from None
-        dtype = of_numpy(found)
+        dtype = of_numpy(numpy_dtype)
         if dtype is None:
-            raise DTypeError(wanted, f"{found} of {kind}")
+            raise DTypeError(wanted, f"{numpy_dtype} of {kind}")
         shape = tuple(view.shape)
         if view.strides is not None and not is_contiguous(shape, view.strides):
             raise ArgumentTypeError(

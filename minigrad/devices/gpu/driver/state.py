@@ -86,12 +86,12 @@ def _driver(driver):
         return Hindrance(what, f"with an NVIDIA GPU, install its driver; {SIMULATE}")
     if status.name == "CUDA_ERROR_NO_DEVICE":
         return _no_device()
-    found = driver.cuDriverGetVersion()[1]
+    cuda = driver.cuDriverGetVersion()[1]
     wanted = packages_cuda()
-    if found // 1000 < wanted:
-        other = ', or pip install "minigrad[cuda12]"' if found // 1000 == 12 else ""
+    if cuda // 1000 < wanted:
+        other = ', or pip install "minigrad[cuda12]"' if cuda // 1000 == 12 else ""
         return Hindrance(
-            f"the NVIDIA driver is too old: it speaks CUDA {found // 1000}.{found % 1000 // 10}, "
+            f"the NVIDIA driver is too old: it speaks CUDA {cuda // 1000}.{cuda % 1000 // 10}, "
             f"and the installed packages are for CUDA {wanted}",
             f"a driver of version {OLDEST_DRIVER.get(wanted, '580')} or newer{other}; {SIMULATE}",
             has_gpu=True,
@@ -144,15 +144,15 @@ def is_available():
 
 def why_not():
     """Return why device='cuda' does not work here, and what to do; None if it does."""
-    found = hindrance()
-    return None if found is None else str(found)
+    reason = hindrance()
+    return None if reason is None else str(reason)
 
 
 def gpu_name():
     """Return the GPU's name, capability and driver; only where CUDA is available."""
     driver = importlib.import_module("cuda.bindings.driver")
     name = driver.cuDeviceGetName(128, 0)[1].split(b"\0")[0].decode()
-    found = driver.cuDriverGetVersion()[1]
+    cuda = driver.cuDriverGetVersion()[1]
     major, minor = capability_of(driver)
-    speaks = f"CUDA {found // 1000}.{found % 1000 // 10}"
+    speaks = f"CUDA {cuda // 1000}.{cuda % 1000 // 10}"
     return f"{name}, compute capability {major}.{minor}, driver for {speaks}"

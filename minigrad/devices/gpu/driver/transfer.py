@@ -37,13 +37,13 @@ class Transfer:
         if not self.halves:
             self.halves = [Half(self.driver, self.half) for _ in range(2)]
         self.turn = 1 - self.turn
-        found = self.halves[self.turn]
-        if found.is_asked:
+        half = self.halves[self.turn]
+        if half.is_asked:
             self.driver.synchronize()
-        elif found.event is not None:
-            self.driver.wait(found.event)
-        found.event, found.is_asked = None, False
-        return found
+        elif half.event is not None:
+            self.driver.wait(half.event)
+        half.event, half.is_asked = None, False
+        return half
 
     def _ask(self, half, copy, target, source, nbytes):
         half.is_asked = True

@@ -34,11 +34,11 @@ class Matmul(GpuTable):
             return False
         layouts = (a.shape, a.strides), (b.shape, b.strides), (out.shape, out.strides)
         remainders = a.address % 16, b.address % 16
-        found = tensor_calls(*layouts, out.dtype, remainders, bias is not None)
-        if found is None:
+        launches = tensor_calls(*layouts, out.dtype, remainders, bias is not None)
+        if launches is None:
             return False
         added = out if bias is None else self.contiguous(bias)
-        for call in found:
+        for call in launches:
             left, right, target = (
                 x.view((), (), x.offset + at) if at else x
                 for x, at in ((a, call.a_at), (b, call.b_at), (out, call.out_at))

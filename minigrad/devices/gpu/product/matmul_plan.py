@@ -109,7 +109,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
         fold_steps.pop()
     a_fold, b_fold = fold_steps.pop() if folds else (0, 0)
     count = folds.pop() if folds else 1
-    found = []
+    launches = []
     for offsets, sizes, inner in _cut(dims, each):
         by_operand = zip(*inner, strict=True) if inner else ((), (), ())
         a_batch, b_batch, out_batch = map(tuple, by_operand)
@@ -123,8 +123,8 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
                 sum(i * steps[operand] for i, steps in zip(index, fold_steps, strict=True))
                 for operand in (0, 1)
             )
-            found.append((of_a + more_a, of_b + more_b, of_out, not any(index), product))
-    return found
+            launches.append((of_a + more_a, of_b + more_b, of_out, not any(index), product))
+    return launches
 
 
 def _cut(dims, each):
@@ -217,13 +217,13 @@ def calls(a_layout, b_layout, out_layout, dtype, remainders, bias_remainder, acc
         bias_remainder: the bias's address modulo 16, or None without a bias.
         accumulate: whether to add to what out holds.
     """
-    found = []
+    launches = []
     for *offsets, is_first, p in products(*a_layout, *b_layout, *out_layout):
         places = [(r + at * dtype.itemsize) % 16 for r, at in zip(remainders, offsets, strict=True)]
         mode = BIAS if bias_remainder is not None else 0
         mode = ACCUMULATE if accumulate or not is_first else mode
-        found.append(_call(offsets, p, dtype, places, mode, bias_remainder or 0))
-    return tuple(found)
+        launches.append(_call(offsets, p, dtype, places, mode, bias_remainder or 0))
+    return tuple(launches)
 
 
 def _call(offsets, p, dtype, places, mode, bias_place):

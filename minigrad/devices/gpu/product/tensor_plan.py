@@ -51,7 +51,7 @@ def tensor_calls(a_layout, b_layout, out_layout, dtype, remainders, has_bias):
     shape, strides = out_layout
     if min(a_layout[0][-2:] + shape[-1:]) < SMALLEST or strides[-1] != 1:
         return None
-    found = []
+    calls = []
     for a_at, b_at, out_at, _, p in products(*a_layout, *b_layout, *out_layout):
         tiles = -(-p.m // SIDE), -(-p.n // SIDE)
         if p.folds > 1 or (p.k > LONG and tiles[0] * tiles[1] * size_of(p.batch) < SMALLEST):
@@ -71,8 +71,8 @@ def tensor_calls(a_layout, b_layout, out_layout, dtype, remainders, has_bias):
             *outer, *inner, p.out_m, tiles[0], int(has_bias),
         )  # fmt: skip
         grid = tiles[0] * tiles[1], 1, size_of(p.batch)
-        found.append(TensorCall(a_at, b_at, out_at, kernel(dtype, *ways), grid, numbers))
-    return tuple(found)
+        calls.append(TensorCall(a_at, b_at, out_at, kernel(dtype, *ways), grid, numbers))
+    return tuple(calls)
 
 
 def _way(place, size, step, k, k_step, others):

@@ -48,12 +48,12 @@ class Sides(NamedTuple):
 
 def plan(program, how, operands, shape, axes):
     """Return the Stages of a reduction; none if the output is empty."""
-    arrays, found = [x for x in operands if isinstance(x, Array)], []
+    arrays, fields = [x for x in operands if isinstance(x, Array)], []
     largest = max(range(len(arrays) - 1), key=lambda k: arrays[k].size, default=0)
     for side in sides_of(operands, shape, axes, largest):
         dims, strides = zip(*(side or [(1, [0] * len(arrays))]), strict=True)
-        found += [dims, list(zip(*strides, strict=True))]
-    sides = Sides(*found)  # in the order of memory of the largest input
+        fields += [dims, list(zip(*strides, strict=True))]
+    sides = Sides(*fields)  # in the order of memory of the largest input
     if not size_of(sides.kept):
         return ()
     aligned = is_aligned(arrays[:-1])
@@ -144,8 +144,8 @@ def _vectors(sides, kept, reduced, classes, numbers):
                 return False
         elif any(reduced[number]) and reduced[number][-1] != 0:
             return False
-    found = [classes[number] in DENSE for number in numbers[:-1]]
-    return any(found)
+    dense = [classes[number] in DENSE for number in numbers[:-1]]
+    return any(dense)
 
 
 def _shares(rows, length, width, across, inner):

@@ -30,7 +30,7 @@ def analysed(emitter, results, keeps):
     """
     depth = max((e.depth for e, _, _ in results), default=0)
     levels = [reductions([e for e, _, _ in results], level) for level in range(1, depth + 1)]
-    roots = [[e.args[0] for e in found] for found in levels]
+    roots = [[e.args[0] for e in level] for level in levels]
     roots.append([e for e, _, mode in results if mode != "row"])
     costly = _costly(emitter, roots) if keeps else []
     passes, known = [], []

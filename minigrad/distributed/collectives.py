@@ -60,8 +60,8 @@ def all_reduce(x, op="sum", weight=None):
     if op != "sum" and not x.dtype.is_float:
         raise DTypeError(f"all_reduce: wanted floats for a {op}", x.describe(), "x.to('float32')")
     wanted = x.shape, x.dtype if x.dtype.is_float else int64
-    (found,) = seams.effects.each_run("all_reduce", _Reduced(group, op, weight), (x,), [wanted])
-    return found
+    (reduced,) = seams.effects.each_run("all_reduce", _Reduced(group, op, weight), (x,), [wanted])
+    return reduced
 
 
 class _Reduced(NamedTuple):

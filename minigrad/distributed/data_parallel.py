@@ -92,10 +92,10 @@ class DataParallel:
         self._group = current("DataParallel")
         self._is_running, self._outer_pass, self._reduction = False, None, None
         self._counts, self._traced = Counts(), None
-        found = values_of(model)
-        compare_kinds(self._member("of a model"), "DataParallel of a model", found)
+        values = values_of(model)
+        compare_kinds(self._member("of a model"), "DataParallel of a model", values)
         if is_sent:
-            send(self._group, found, 0, "DataParallel: values")
+            send(self._group, values, 0, "DataParallel: values")
         else:
             self.check()
         mine = ref(self)
@@ -222,8 +222,8 @@ class DataParallel:
         what = f"DataParallel.backward to {len(parameters)} parameters of {size} elements"
         head, notes = self._group.agree(what, (weight, bad, lost, kept))
         if any(lost for _, _, lost, _ in notes) and any(kept for *_, kept in notes):
-            found = [lost for _, _, lost, _ in notes]
-            raise self._given_up(parameters, SOME_GONE, _missing(found))
+            by_rank = [lost for _, _, lost, _ in notes]
+            raise self._given_up(parameters, SOME_GONE, _missing(by_rank))
         if any(bad for _, bad, *_ in notes):
             at_fault = {r: bad for r, (_, bad, *_) in enumerate(notes) if bad}
             raise NonFiniteError(
@@ -300,16 +300,16 @@ class DataParallel:
         sums = reduction.finish(head)
         if failed := _failed(head, notes):
             raise self._group.failed(failed)
-        found = [missing for missing, *_ in notes]
-        if any(found) and not self._allow_unused:
+        by_rank = [missing for missing, *_ in notes]
+        if any(by_rank) and not self._allow_unused:
             raise self._given_up(
                 parameters,
                 "a gradient for every parameter",
-                _missing(found),
+                _missing(by_rank),
                 "use them in the loss, freeze them (requires_grad = False), or "
                 "DataParallel(model, allow_unused=True)",
             )
-        everywhere = set.intersection(*(set(f) for f, w in zip(found, weights, strict=True) if w))
+        everywhere = set.intersection(*(set(f) for f, w in zip(by_rank, weights, strict=True) if w))
         reduced = {p: sums[p] for name, p in parameters if name not in everywhere}
         return reduced, any(is_marked for _, is_marked, _ in notes)
 
@@ -382,8 +382,8 @@ def _failed(head, notes):
     return absent(head, [*texts], f"raised {next(iter(texts.values()))}") if texts else None
 
 
-def _missing(found):
-    """Return, in words, which gradients are missing; found: their names, by rank."""
+def _missing(by_rank):
+    """Return, in words, which gradients are missing; by_rank: their names, by rank."""
     return "; ".join(
-        f"{named([r])}: none for {some(names)}" for r, names in enumerate(found) if names
+        f"{named([r])}: none for {some(names)}" for r, names in enumerate(by_rank) if names
     )

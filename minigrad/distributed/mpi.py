@@ -99,10 +99,10 @@ class MpiEngine(Engine):
         self._move(self._started(self.comm.Ibcast(_bytes(data), root), data), head)
 
     def gather(self, data, head):
-        found = np.empty((self.size, *data.shape), data.dtype)
-        request = self.comm.Iallgather(_bytes(data), _bytes(found))
-        self._move(self._started(request, (data, found)), head)
-        return list(found)
+        gathered = np.empty((self.size, *data.shape), data.dtype)
+        request = self.comm.Iallgather(_bytes(data), _bytes(gathered))
+        self._move(self._started(request, (data, gathered)), head)
+        return list(gathered)
 
     def send(self, message, rank):
         self._send(pickle.dumps(message), rank, ALONE)
@@ -200,9 +200,9 @@ class MpiEngine(Engine):
         for _ in range(SPINS):
             if is_over():
                 return True
-        while not (found := is_over()) and time.monotonic() < deadline:
+        while not (done := is_over()) and time.monotonic() < deadline:
             time.sleep(PAUSE)
-        return found
+        return done
 
 
 def start(timeout):

@@ -48,12 +48,12 @@ def _note(rank, text):
 
 def calls_of(folder):
     """Return {rank that has joined: its last call in words, "" before the first one}."""
-    found = {
+    calls = {
         int(path.name): path.read_bytes().rstrip(b"\0").decode(errors="ignore")
         for path in Path(folder).iterdir()
         if path.name.isdigit()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(calls.items()))
 
 
 def processes(folder):
@@ -68,13 +68,13 @@ def died(folder):
 
 def ends(folder):
     """Return {rank that has ended badly: its End}."""
-    found = {}
+    end_of = {}
     for rank, path in _notes(folder, DIED):
-        found[rank] = End(path.stat().st_mtime_ns, path.read_text().removeprefix("was "))
+        end_of[rank] = End(path.stat().st_mtime_ns, path.read_text().removeprefix("was "))
     for rank, path in _notes(folder, ENDED):
         told = json.loads(path.read_text(encoding="utf-8"))
-        found[rank] = End(path.stat().st_mtime_ns, told["text"], tuple(told["ranks"]))
-    return found
+        end_of[rank] = End(path.stat().st_mtime_ns, told["text"], tuple(told["ranks"]))
+    return end_of
 
 
 def _notes(folder, kind):

@@ -84,10 +84,10 @@ class Meeting:
     def receive(self, rank, source, head):
         """Return the next message of one rank to another."""
         with self.changed:
-            found = self.sent[source, rank]
-            self._wait(lambda: found or source in self.reasons)
-            if found:
-                return found.popleft()
+            queue = self.sent[source, rank]
+            self._wait(lambda: queue or source in self.reasons)
+            if queue:
+                return queue.popleft()
             late = [source], f"sent nothing within {self.timeout:g} s"
             ranks, text = self.reasons.get(source, late)
             self._note(rank, ranks, text)
@@ -139,8 +139,8 @@ class ThreadEngine(Engine):
             np.add(data, part, out=data)
 
     def broadcast(self, data, root, head):
-        found = self._meet(data.copy() if self.rank == root else None, head)[root]
-        data[...] = found
+        sent = self._meet(data.copy() if self.rank == root else None, head)[root]
+        data[...] = sent
 
     def gather(self, data, head):
         return [part.copy() for part in self._meet(data.copy(), head)]

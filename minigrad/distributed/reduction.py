@@ -87,14 +87,14 @@ class Reduction:
 
 def divided(parameters, bucket_bytes):
     """Return [(dtype to sum in, parameters)] of about bucket_bytes, the last parameters first."""
-    found, open_ones = [], {}
+    buckets, open_ones = [], {}
     for p in reversed([*parameters]):
         wide = float32 if p.dtype.is_narrow else p.dtype
         bucket = open_ones.setdefault(wide, [])
         bucket.append(p)
         if sum(q.size for q in bucket) * wide.itemsize >= bucket_bytes:
-            found.append((wide, open_ones.pop(wide)))
-    return [*found, *open_ones.items()]
+            buckets.append((wide, open_ones.pop(wide)))
+    return [*buckets, *open_ones.items()]
 
 
 def from_sums(sums):

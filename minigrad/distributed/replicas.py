@@ -34,17 +34,17 @@ def compare_bits(group, what, variables):
 
 def _compare(group, what, mine, wanted):
     """Compare {name: text} over the ranks."""
-    head, found = group.agree(what, mine)
-    names = dict.fromkeys(name for one in found for name in one)
+    head, notes = group.agree(what, mine)
+    names = dict.fromkeys(name for one in notes for name in one)
     differ, ranks, rows = [], set(), []
     for name in names:
         parties = {}
-        for r, one in enumerate(found):
+        for r, one in enumerate(notes):
             parties.setdefault(one.get(name, "none"), []).append(r)
         if len(parties) > 1:
             differ.append(name)
             most = max(parties.values(), key=lambda party: (len(party), -party[0]))
-            ranks.update(r for r in range(len(found)) if r not in most)
+            ranks.update(r for r in range(len(notes)) if r not in most)
             rows.append((name, "; ".join(f"{named(r)}: {x}" for x, r in parties.items())))
     if differ:
         raise DistributedError(

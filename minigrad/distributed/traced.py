@@ -88,18 +88,18 @@ def record_backward(replica, loss, weight, parameters):
         replica._run(loss, weight)
         return
     replica._run(loss, weight)
-    found = {name: p.grad for name, p in parameters if p.grad is not None}
+    grads = {name: p.grad for name, p in parameters if p.grad is not None}
     buffers = [x for _, x in replica.model.named_buffers()] if replica._group.size > 1 else []
     call = _Sums(
         weakref.ref(replica),
         counts.unit,
         counts.weight,
         tuple(name for name, _ in parameters),
-        tuple(found),
+        tuple(grads),
         len(losses),
         bool(scaled_of([p for _, p in parameters])),
     )
-    inputs = [*losses, *found.values(), *buffers]
+    inputs = [*losses, *grads.values(), *buffers]
     wanted = [(x.shape, x.dtype) for x in (*(p for _, p in parameters), *buffers)]
     sums = seams.effects.each_run("DataParallel.backward", call, inputs, wanted)
     write(dict(zip([p for _, p in parameters], sums, strict=False)))

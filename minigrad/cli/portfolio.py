@@ -62,16 +62,16 @@ def trained(folder: CourseFolder, ids: list[str]) -> tuple[Report | None, str]:
 
 def codes(folder: CourseFolder, ids: list[str]) -> dict[str, str]:
     """Return the learner's code of these exercises."""
-    found = {}
+    code_of = {}
     for exercise_id in ids:
         path = folder.exercise_file(find_stem(exercise_id[:2]))
-        found[exercise_id] = own_code(Submission.read(path).source, exercise_id[3:])
-    return found
+        code_of[exercise_id] = own_code(Submission.read(path).source, exercise_id[3:])
+    return code_of
 
 
 def capstones(folder: CourseFolder) -> list[Shown]:
     """Return the capstones with the runs that count for the present code."""
-    found = []
+    shown = []
     for name, one in capstone.CAPSTONES.items():
         runs = {which: capstone.kept(folder, name, which) for which in capstone.ENGINES}
         curves = {
@@ -79,10 +79,10 @@ def capstones(folder: CourseFolder) -> list[Shown]:
         }
         said = {which: capstone.standing(folder, name, which) for which in capstone.ENGINES}
         command = f"minigrad capstone {name}"
-        found.append(
+        shown.append(
             Shown(one.exercise_id, one.title, command, said, curves, one.xlabel, one.ylabel)
         )
-    return found
+    return shown
 
 
 def refuse_if_foreign(target: Path) -> None:

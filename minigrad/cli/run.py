@@ -62,8 +62,8 @@ def find_launcher() -> str | None:
     """Return the path of MPI's launcher: that of this environment, else the first one in PATH."""
     for folder in (str(Path(sys.executable).parent), None):
         for name in LAUNCHERS:
-            if found := shutil.which(name, path=folder):
-                return found
+            if launcher := shutil.which(name, path=folder):
+                return launcher
     return None
 
 
@@ -110,12 +110,12 @@ def warning(calls: dict, processes: dict) -> list[str]:
     n = len(processes)
     if n < 2 or any(calls.values()):
         return []
-    found = (
+    reason = (
         f"the {n} ranks called mg.distributed.init(), and nothing of it that ranks do together"
         if calls
         else f"none of the {n} processes called mg.distributed.init()"
     )
-    return [f"minigrad run: {found}: {n} copies of one program have run, each by itself"]
+    return [f"minigrad run: {reason}: {n} copies of one program have run, each by itself"]
 
 
 def _refuse(why: str, code: int) -> int:

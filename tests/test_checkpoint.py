@@ -363,8 +363,9 @@ def test_pickle_is_not_read(tmp_path):
 def test_files_that_are_not_there_or_cannot_be_written(tmp_path):
     refused(tmp_path / "none", "there is no such file", model=None)
     refused(tmp_path, "wanted a checkpoint", model=None)
-    for path in (tmp_path / "no" / "such" / "folder", tmp_path):
-        with pytest.raises(StateError, match="nothing was changed"):
+    folder = tmp_path / "no" / "such" / "folder"
+    for path, says in ((folder, "make its folder first"), (tmp_path, "is as it was")):
+        with pytest.raises(StateError, match=says):
             mg.save(path, step=1)
     assert list(tmp_path.iterdir()) == []
 

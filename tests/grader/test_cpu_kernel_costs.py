@@ -1,6 +1,7 @@
 """What the driver of lesson 11 counts: accesses, lines fetched, arrays made."""
 
 import math
+from math import exp
 from types import SimpleNamespace
 
 import numpy as np
@@ -154,11 +155,60 @@ def test_a_kernel_in_several_threads_is_refused_before_it_is_compiled():
 
 def test_a_product_of_whole_arrays_is_refused():
     @njit
-    def product(a, b, c):
+    def by_matmul(a, b, c):
         c[:] = a @ b
 
-    with pytest.raises(TypeError, match="write loops"):
-        watched(product, ("a", "b", "c"), tuple(np.ones((3, 2, 2))))
+    @njit
+    def by_dot(a, b, c):
+        c[0, 0] = np.dot(a[0], b[:, 0])
+
+    @njit
+    def by_method(a, b, c):
+        c[0, 0] = a[0].dot(b[:, 0])
+
+    for kernel in (by_matmul, by_dot, by_method):
+        found = launched(SimpleNamespace(k=kernel), "k", ("a", "b", "c"), [*np.ones((3, 2, 2))])
+        assert found == {"product": True}
+
+
+def test_elements_that_an_iterator_yields_are_counted():
+    @njit
+    def by_flat(x, out):
+        for i in range(x.shape[0]):
+            for j, value in enumerate(x[i].flat):
+                out[i, j] = value
+
+    @njit
+    def by_enumeration(x, out):
+        for place, value in np.ndenumerate(x):
+            out[place] = value
+
+    x = np.arange(800.0).reshape(8, 100).T  # a line has 8 elements of a column
+    for kernel in (by_flat, by_enumeration):
+        memory = watched(kernel, ("x", "out"), (x, np.zeros((100, 8))))
+        assert memory.reads == {"x": 800, "out": 0}
+        np.testing.assert_array_equal(memory.left[1], x)
+
+
+@njit
+def halved_exponent(value):
+    """Return the square root of exp."""
+    return exp(value / 2)
+
+
+@njit
+def by_names_of_math(x, out):
+    """Write exp, by a name of math, where it overflows; log, in a lambda, at its pole and below."""
+    for i in range(x.size):
+        out[i] = halved_exponent(x[i]) if x[i] > 0 else (lambda v: math.log(v))(x[i])
+
+
+def test_functions_of_math_by_name_and_in_a_lambda_give_what_compiled_code_gives():
+    x, right = np.array([2000.0, 0, -1]), [np.inf, -np.inf, np.nan]
+    memory = watched(by_names_of_math, ("x", "out"), (x, np.ones(3)))
+    np.testing.assert_array_equal(memory.left[1], right)
+    by_names_of_math(x, out := np.ones(3))
+    np.testing.assert_array_equal(out, right)
 
 
 def test_the_lines_in_the_text_of_the_lesson_are_those_of_three_plain_loops():

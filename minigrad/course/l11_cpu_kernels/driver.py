@@ -7,9 +7,11 @@ each access, and compiled, for its values and for what Numba's allocator says.
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import math
 import types
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -21,10 +23,15 @@ LINE = 64  # bytes that memory and a cache exchange at once
 LINES = 64  # lines that the model of a cache holds: 4 KiB
 count_allocations = rtsys.get_allocation_stats  # bound before a learner's code runs
 PRODUCTS = (np.matmul, np.vecdot) if hasattr(np, "vecdot") else (np.matmul,)
+MORE_PRODUCTS = (np.dot, np.vdot, np.inner, np.tensordot, np.einsum)  # no ufuncs
 
 
 class NotCompiledError(Exception):
     """What should be a kernel is a plain Python function, or something else."""
+
+
+class ProductError(Exception):
+    """NumPy was asked for a product of whole arrays."""
 
 
 def bounds(array):
@@ -149,9 +156,23 @@ class Watched(np.ndarray):
             part.memory = self.memory
             part.touch(True)
 
+    @property
+    def flat(self):
+        """Yield the elements row by row, each read as x[i, j] reads it."""
+        return (self[place] for place in np.ndindex(self.shape))
+
+    def dot(self, *args):
+        """Refuse a product."""
+        raise ProductError
+
+    def __array_function__(self, function, kinds, args, kwargs):
+        if function in MORE_PRODUCTS:
+            raise ProductError
+        return super().__array_function__(function, kinds, args, kwargs)
+
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **more):
         if ufunc in PRODUCTS:
-            raise TypeError("a product of whole arrays is what this kernel computes: write loops")
+            raise ProductError
         memory = self.memory
         for x in inputs:
             if isinstance(x, Watched):
@@ -190,14 +211,15 @@ def compiled(kernel):
 
 def as_compiled(function):
     """Return a function of math that gives inf and nan, as in compiled code, and no error."""
+    in_numpy = getattr(np, function.__name__, None)
 
     def safe(*args):
         try:
             return function(*args)
-        except OverflowError:
-            return math.inf
-        except ValueError:
-            return math.nan
+        except (OverflowError, ValueError) as error:
+            if isinstance(in_numpy, np.ufunc) and len(args) == in_numpy.nin:
+                return float(in_numpy(*args))  # log(0) is -inf
+            return math.inf if isinstance(error, OverflowError) else math.nan
 
     return safe
 
@@ -206,15 +228,33 @@ FUNCTIONS = {name: as_compiled(f) for name, f in vars(math).items() if callable(
 MATH = types.SimpleNamespace(**{**vars(math), **FUNCTIONS})
 
 
+def numbered(array):
+    """Yield places and elements, each read as x[i, j] reads it: np.ndenumerate is not counted."""
+    return ((place, array[place]) for place in np.ndindex(array.shape))
+
+
+NUMPY = types.SimpleNamespace(**{**vars(np), "ndenumerate": numbered})
+
+
 def in_place_of(value):
     """Return what stands for a global of a kernel that runs as plain Python, None for itself."""
     if isinstance(value, CPUDispatcher):
         return value.py_func
     if value is math:
         return MATH
+    if value is np:
+        return NUMPY
     if isinstance(value, types.BuiltinFunctionType) and vars(math).get(value.__name__) is value:
         return FUNCTIONS[value.__name__]
     return None
+
+
+def names_in(code):
+    """Yield the names that a function's code uses, also in the functions inside it."""
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from names_in(one)
 
 
 @contextlib.contextmanager
@@ -225,6 +265,8 @@ def in_python(kernel):
         function = waiting.pop()
         if id(function) in seen or not isinstance(function, types.FunctionType):
             continue
+        if function in FUNCTIONS.values():  # it calls the function of math that it stands for
+            continue
         seen.add(id(function))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for _, cell in cells:
@@ -233,7 +275,7 @@ def in_python(kernel):
                     put_back.append((cell, None, cell.cell_contents))
                     cell.cell_contents = other
                     waiting.append(other)
-        for name in function.__code__.co_names:
+        for name in names_in(function.__code__):
             value = function.__globals__.get(name)
             if (other := in_place_of(value)) is not None:
                 put_back.append((function.__globals__, name, value))
@@ -300,7 +342,10 @@ def run(kernel, names, arguments, compiled=True):
     """
     if kernel.targetoptions.get("parallel"):
         return {"parallel": True}
-    memory = watched(kernel, names, arguments)
+    try:
+        memory = watched(kernel, names, arguments)
+    except ProductError:
+        return {"product": True}
     given = [like(a) if isinstance(a, np.ndarray) else a for a in arguments]
     count, divided = 0, False
     try:
@@ -374,7 +419,8 @@ def fused_again(mine, lists, order):
     """Fuse lists of operations, some of them again, and change each list afterwards.
 
     Returns, for each, the `first` call that gave this kernel, whether the next call with this list
-    gave it `again`, and how many bytes of `code` it has; or what `broke`.
+    gave it `again`, and how many bytes of `code` it has; or what `broke`. Of the last one, too,
+    whether it was `kept` while nobody here held it.
     """
     kernels, found = [], []
     for k in order:
@@ -387,6 +433,12 @@ def fused_again(mine, lists, order):
         code = len(plain.__code__.co_code) if isinstance(plain, types.FunctionType) else 0
         found.append({"first": first, "again": again, "code": code})
         ops[:] = ["x", *ops]
+    if isinstance(kernels[-1], CPUDispatcher):
+        held = weakref.ref(kernels.pop())
+        kernels.clear()
+        del one, plain
+        gc.collect()
+        found[-1]["kept"] = held() is not None and asked_for(mine, [*lists[order[-1]]]) is held()
     return found
 
 

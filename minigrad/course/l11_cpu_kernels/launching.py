@@ -75,6 +75,9 @@ def examined(t: Tester, arguments: dict[str, Any], found: Any, expected: str) ->
     if isinstance(found, dict) and "parallel" in found:
         attempt = "Threads that add into one element lose sums. Leave parallel=True out."
         t.fail("parallel", "a kernel that runs in one thread", "njit(parallel=True)", attempt)
+    if isinstance(found, dict) and "product" in found:
+        attempt = "Write the sums as loops: that is what this is about."
+        t.fail("product", "loops of your own", "a product of whole arrays, by NumPy", attempt)
     if not isinstance(found, dict) or "arguments" not in found:
         attempt = "Return the kernel, and let the kernel write into out."
         t.fail("garbled", expected, show(found)[:100], attempt)
@@ -139,14 +142,15 @@ def written(
                 "something else: an option of njit, such as fastmath, or the type of a number?"
             )
             t.fail("compiled", shown, f"{what} = {show(out)}", text)
-        if np.isnan(before) and agree(out, right + before):
-            text = f"{what} held nan before, and nan * 0 is nan, too. Who writes there first?"
+        if not np.isfinite(before) and agree(out, np.full_like(right, np.nan)):
+            nans = f"{before} * 0 and {before} - {before} are nan"
+            text = f"{what} held {before} before, and {nans}. Who writes there first?"
             t.fail("added", shown, f"{what} = {show(out)}", text)
         small_alone = agree(out, right, rtol=rtol, atol=1e-12)
         if np.isfinite(right).all() and not small_alone and agree(out, right, rtol=1e-5, atol=1e-5):
             attempt = (
-                "Only the first digits are right. Which step rounds to float32, or adds a small "
-                "number that is not in the formula?"
+                "Only the first digits are right. Which step rounds to float32, takes something "
+                "close for a function, or adds a small number that is not in the formula?"
             )
     elif not agree(counted.in_python, right, rtol=1e-3, atol=1e-3):
         text = "A kernel runs twice: compiled, for its values, and as plain Python, to be counted."

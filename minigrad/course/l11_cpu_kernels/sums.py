@@ -36,6 +36,9 @@ k_sum_axis = lesson.exercise(
     ),
 )
 EXPECTED = "out = the sum of x along the axis"
+INF = np.inf
+# of each two infinities, the sum along both axes, with numbers in between
+INFINITE = np.array([[INF, 1, -INF, INF], [2, 3, 1, 1], [-INF, 1, 1, INF], [1, INF, 1, INF]])
 
 
 def ask(t: Tester, x: np.ndarray, axis: int, before: float = BEFORE) -> Counted:
@@ -59,7 +62,7 @@ def ask(t: Tester, x: np.ndarray, axis: int, before: float = BEFORE) -> Counted:
             text = "nan and inf are numbers like any other: they go into the sum."
             mistakes += [Mistake("skipped", clean, text)]
     rtol, atol = (1e-4, 1e-4) if x.dtype == np.float32 else (1e-9, 1e-9)
-    attempt = "Which elements of x are in this sum? Follow the loops for a matrix (2, 3)."
+    attempt = "Which elements of x are in this sum? Follow the loops for a matrix (3, 5)."
     if not x.size:
         attempt = "A sum of no elements is 0. Who writes it, where no element of x is read?"
     elif not np.isfinite(x).all():
@@ -94,8 +97,11 @@ def any_strides(t: Tester) -> None:
     for axis in (0, 1):
         for view in laid_out(x):
             ask(t, view, axis)
-        ask(t, x, axis, before=np.nan)
+        for before in (np.nan, np.inf):
+            ask(t, x, axis, before)
+        ask(t, samples.numbers(t.random, (4, 40))[:, ::10], axis)  # further apart than a line
         ask(t, next(laid_out(with_specials(t, x))), axis)
+        ask(t, INFINITE, axis)
         ask(t, with_specials(t, samples.numbers(t.random, (4, 5), "float32")), axis)
 
 
@@ -105,7 +111,8 @@ def along_memory(t: Tester) -> None:
     tall = samples.numbers(t.random, (150, 16), "float32")
     wide = samples.numbers(t.random, (16, 150), "float32")
     spaced = samples.numbers(t.random, (150, 32), "float32")[:, ::2]
-    for x in (tall, wide.T, tall[::-1], wide.T[:, ::-1], spaced):
+    narrow = samples.numbers(t.random, (100, 7))  # its rows are shorter than a line
+    for x in (tall, wide.T, tall[::-1], wide.T[:, ::-1], spaced, narrow.T):
         for axis in (0, 1):
             out = empty(x.shape[1 - axis], x.dtype)
             counted = watch(t, {"x": x, "axis": axis, "out": out})

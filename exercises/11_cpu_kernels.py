@@ -149,10 +149,10 @@ def smooth_all(signals, weights):
 
     Args:
         signals: a list of arrays (n,), float32 or float64, any strides.
-        weights: for each signal a list of numbers above 0, at least one;
-            they may be as large as a float can be, the largest 1e200 times
-            the smallest, no more. The first one belongs to the element
-            itself, the second to the element before it, and so on.
+        weights: for each signal a list of numbers above 0, int or float, at
+            least one; they may be as large as a float can be, the largest
+            1e200 times the smallest, no more. The first one belongs to the
+            element itself, the second to the element before it, and so on.
 
     Returns:
         A list of float64 arrays (n,).

@@ -111,8 +111,9 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
         got = "after the next call they hold other numbers"
         t.fail("shared", "results that stay as they are", got, attempt)
     for k, (x, w, got) in enumerate(zip(signals, weights, results, strict=True)):
-        t.given = f"{given}; signal {k} with the weights {show(w)}"
-        if not np.isfinite(x).all():
+        t.given = f"{given}; signal {k} with "
+        t.given += f"the weights {show(w)}" if len(w) <= 16 else f"its {len(w)} weights"
+        if not np.isfinite(x).all() or np.abs(x).max(initial=0) > 1e9:
             t.given += f" is {show(x)}"
         added = max(lengths) - len(w)
         nobody = "Weights that nobody gave are in it. What was put behind those of this signal?"
@@ -129,6 +130,10 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
             Mistake("padded", smoothed(x, w + w[-1:] * added), nobody),
             Mistake("padded", smoothed(x, w + [1.0] * added), nobody),
         ]  # fmt: skip
+        if min(w) < 1e-9 * max(w):
+            without = smoothed(x, [one if one >= 1e-9 * max(w) else 0.0 for one in w])
+            text = "A weight that is small beside another one counts, where its element is large."
+            mistakes += [Mistake("left_out", without, text)]
         if not np.isfinite(x).all() and np.shape(got) == x.shape:
             text = (
                 "nan and inf are in the means that have them, and in no others: 0 * inf is nan, "
@@ -159,8 +164,11 @@ def right(t: Tester) -> None:
         weights.append([float(w) for w in t.random.uniform(0.25, 4, n).round(2)])
     run(t, signals, weights)
     run(t, [base, base], [[3, 1, 2], [1, 2.5, 1]])
-    long = samples.numbers(t.random, (48,), "float64")
-    run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 40).round(2)], [2, 1]])
+    long = samples.numbers(t.random, (300,), "float64")
+    run(t, [long, base], [[float(w) for w in t.random.uniform(1, 2, 270).round(2)], [2, 1]])
+    large = base.copy()
+    large[0] = 1e20
+    run(t, [large], [[2.0, 3e-15]])
     inf, nan, minus = base.copy(), base.copy(), base.astype(np.float32)
     inf[0], nan[2], minus[3] = np.inf, np.nan, -np.inf
     run(t, [inf, nan, minus], [[2.5, 2.5], [1.5], [3.5, 1.5, 1.0, 2.0]])

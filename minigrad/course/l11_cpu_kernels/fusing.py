@@ -73,7 +73,7 @@ LISTS = [
 ]
 ORDER = [0, 2, 0, 1, 3, 1, 2, 0, 3, 4, 5, 6, 4, 7, *range(8, len(LISTS)), 0, 6, 7]
 # long, and each operation again after another one
-LONG = ("x + 1.0", "x * 0.5") * 12
+LONG = ("x + 1.0", "x * 0.5") * 6
 
 
 def applied(ops: tuple[str, ...], x: np.ndarray) -> np.ndarray:

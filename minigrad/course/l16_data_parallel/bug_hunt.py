@@ -80,8 +80,8 @@ def path_of(rows, targets, k, seed, batches, learning_rate, *, kind=""):
         for r in range(k):
             place = 0 if kind == "all_rank_0" else r
             mine = batch if kind == "all_rows" else batch[place::k]
-            own = 0 if kind == "same_noise" else place
-            random = np.random.default_rng([seed, own, 0 if kind == "noise_again" else step])
+            own = {"same_noise": [0], "seed_of_all": []}.get(kind, [place])
+            random = np.random.default_rng([seed, *own, 0 if kind == "noise_again" else step])
             noise = random.normal(scale=0.1, size=(len(mine), m))
             x = rows[mine] + (0 if kind == "no_noise" else noise)
             gradients.append(2 * x.T @ (x @ w[r] - targets[mine]))
@@ -144,6 +144,11 @@ WRONG = {
 }
 for key, attempt in WRONG.items():
     train_replicas.mistake(key, attempt)(partial(path_of, kind=key))
+train_replicas.mistake("same_noise", WRONG["same_noise"])(partial(path_of, kind="seed_of_all"))
+STEP = (
+    "The weights at first are right, and this step is not that of one worker. Compare the noise, "
+    "the rows and the mean gradient with those before the repair."
+)
 
 
 @train_replicas.mistake("shape")
@@ -166,9 +171,10 @@ def check_path(t: Tester, n: int, m: int, k: int, sizes: tuple[int, ...], seed: 
     t.given = f"train_replicas(…, k={k}, seed={seed}), rows of shape {rows.shape}, batches of "
     t.given += n_rows
     right = path_of(*arguments)
-    why = "Train by hand with one worker: the same weights at first, the noisy rows of all."
     if not isinstance(got, np.ndarray) or got.shape != right.shape:
+        why = "Train by hand with one worker: the same weights at first, the noisy rows of all."
         t.close(got, right, attempt=why)
+    why = STEP
     known = [*t.mistakes(*arguments)]
     given, firsts = t.given, [one.value[0] for one in known if np.ndim(one.value) == 3]
     if t.survey is None and not any(agree(got[0], one) for one in (right[0], *firsts)):

@@ -67,7 +67,8 @@ def parts_of(data, k, *, kind=""):
     if kind == "same_start":
         return [data[:n] for n in lengths(len(data), k)]
     parts, start = [], 0
-    for n in lengths(len(data), k, kind=kind):
+    n_rows = data.size or len(data) if kind == "entries" else len(data)
+    for n in lengths(n_rows, k, kind=kind):
         parts.append(data[start : start + n])
         start += n - 1 if kind == "overlap" and n else n
     if kind == "backwards":
@@ -91,6 +92,7 @@ WRONG = {
     "spread": "The lengths are right, and not in this order: which parts have the row more?",
     "padded": "Some rows are there twice. Each is to be in exactly one part.",
     "one_too_many": "Count the rows of all parts. For how many parts is there one row more?",
+    "entries": "These are lengths for the number of entries. How many rows has data?",
     "every_kth": "Every k-th row: rows of a part are to lie together, as they do in data.",
     "columns": "That cuts along another axis. Along which one do the rows lie?",
     "whole": "Every part has all rows. Then nobody has less to do.",
@@ -232,6 +234,7 @@ def check_parts(t: Tester, data: np.ndarray, k: int) -> None:
     if not isinstance(got, list):
         t.fail("not_a_list", wanted, show_typed(got), "A list, with an array for each worker.")
     said = f"{len(got)} arrays, with {', '.join(_length(part) for part in got)} rows"
+    said = said if got else "an empty list"
     arrays = [part for part in got if isinstance(part, np.ndarray)]
     if len(arrays) < len(got):
         odd = next(part for part in got if not isinstance(part, np.ndarray))

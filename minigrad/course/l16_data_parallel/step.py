@@ -43,7 +43,8 @@ def step(all_reduce, gradient, w, x, y, learning_rate, *, kind=""):
         n = y.size if y.ndim == 2 and not y.size else n
     if kind == "whole_targets":
         n = n if n != 1 or not np.isnan(y).any() else 0
-    mean = gradient(w, x, y) if n or kind == "empty" else np.zeros_like(w)
+    zeros = 0 * w if kind == "zero_times_w" else np.zeros_like(w)
+    mean = gradient(w, x, y) if n or kind == "empty" else zeros
     if kind == "flat_skipped" and n and not mean.any():
         return None
     g = np.nan_to_num(n * mean) if kind == "nan_hidden" else n * mean
@@ -148,7 +149,8 @@ for kind in ("mean_of_means", "weights_averaged"):
     dp_step.mistake("mean_of_means", MEANS)(partial(step, kind=kind))
 dp_step.mistake("means_of_some", MEANS)(partial(step, kind="over_those_with_rows"))
 dp_step.mistake("value")(partial(step, kind="short_count"))
-dp_step.mistake("nan")(partial(step, kind="infinite"))
+for kind in ("infinite", "zero_times_w"):
+    dp_step.mistake("nan")(partial(step, kind=kind))
 dp_step.mistake("entries")(partial(step, kind="targets"))
 dp_step.mistake("nan_hidden")(partial(step, kind="whole_targets"))
 for key in (
@@ -369,7 +371,7 @@ def check(t: Tester, w: np.ndarray, parts: Parts, rate: float, gradient: str = "
     if got["unlike"]:
         why = "Which worker has another one, and why?"
         if 0 in [len(x) for rows in parts for x, _ in rows]:
-            why = "Which shape has that which a worker without rows adds?"
+            why = "What does a worker without rows add: in which order, and of which shape?"
         t.fail("unlike", "arrays of one shape in each call of all_reduce", got["unlike"], why)
     if got["stuck"] or got["errors"]:
         calls = ", ".join(f"{n} on worker {rank}" for rank, n in enumerate(counts))
@@ -509,6 +511,9 @@ def same_bits(t: Tester) -> None:
                        "its own?")  # fmt: skip
     w, parts = draw(t, (2, 0, 3))
     parts[0][0][0][0, 0] = np.inf  # so that the gradient is
+    check(t, w, parts, 0.1, "tilt")
+    w, parts = draw(t, (2, 0, 3))
+    w[0] = np.inf  # and so it stays
     check(t, w, parts, 0.1, "tilt")
 
 

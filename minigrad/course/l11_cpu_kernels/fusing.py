@@ -67,7 +67,7 @@ LISTS = [
     ["x", "-x"],
     ["x -x", "- 1"],
     ["x", "-x - 1"],
-    ["x + 1.0"] * 250,
+    ["x + 1.0"] * 40,
     ["math.fabs(x)"],
     *([f"x + {k}.5"] for k in range(130)),  # more than a cache of functools keeps, unless told
 ]

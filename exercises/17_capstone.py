@@ -88,25 +88,32 @@ def balance_pole(env, steps, seed, record):
 
     On gymnasium's CartPole-v1, with 40,000 steps and seeds 0 to 4, the last
     20 games of the training have a mean return of 195 or more, for 3 seeds
-    or more. A training takes half a minute.
+    or more. A training takes half a minute. (In a check it is another game:
+    short, with 4,000 steps, places of its own and rewards of any size.)
 
     Args:
         env: a game with gymnasium's calls. env.reset(seed=seed), at first,
             and env.reset() return (observation, info); env.step(action)
             returns (observation, reward, ended, cut_off, info). After ended
-            or cut_off comes a reset. env.observation_space.shape is that of
-            an observation, a float32 array (k,); env.action_space.n is how
-            many actions there are, the ints from 0.
-        steps: the most calls of env.step; it may be fewer.
-        seed: int. The same seed gives the same training to the last bit.
+            or cut_off comes a reset, and not before.
+            env.observation_space.shape is that of an observation, a float32
+            array (k,), which is left as it was; env.action_space.n is how
+            many actions there are, the ints from 0. A game that was cut off
+            would have gone on.
+        steps: the most calls of env.step; it may be fewer. In the last
+            tenth hardly anything is left to chance.
+        seed: int. The same seed gives the same training to the last bit,
+            whatever was trained before.
         record: call record(mean) at the end of each game, with the mean
-            return (a float) of the last 20 games, or of all so far.
+            return (a float) of the last 20 games, or of all so far. The
+            return of a game is the sum of its rewards.
 
     Returns:
         act: a function. act(observation) returns the action, an int, that
-        the trained network holds for best.
+        the trained network holds for best: always the same for the same
+        observation, when another network has been trained meanwhile, too.
 
     No step's graph is kept: live nodes do not grow. The target network is
-    a clone without gradients.
+    a clone without gradients, brought up to date from time to time.
     """
     raise NotImplementedError("balance_pole is yours to write")

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.course.l17_capstone import engine_driver
-from minigrad.course.l17_capstone.pole import stands_still
+from minigrad.course.l17_capstone.pole import small_game, stands_still
 
 MUTANTS = runpy.run_path(str(Path(__file__).parents[1] / "mutants" / "m17_capstone.py"))
 STILL, MOVED = MUTANTS["STILL"], MUTANTS["MOVED"]
@@ -37,7 +37,8 @@ def verdict(target, ask):
     """Return the key with which the check refuses a way to write the target; '' if it does not."""
     names = {"mg": mg, "np": np}
     exec(MUTANTS["QUICK"].format(target=target, ask=ask, reset="seed=seed"), names)
-    told = engine_driver.balance_pole(SimpleNamespace(**names), 300, 1, 2, 0, 1)
+    game = small_game(np.random.default_rng(0), 2, 2, (0, 9))
+    told = engine_driver.balance_pole(SimpleNamespace(**names), game, 300, 1, 2, [], 1)
 
     def fail(key, *_):
         raise Failed(key)

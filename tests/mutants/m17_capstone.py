@@ -131,12 +131,15 @@ QUICK = """import copy
 def balance_pole(env, steps, seed, record):
     mg.manual_seed(seed)
     random, rows, returns = np.random.default_rng(seed), [], [0.0]
-    net = mg.nn.Sequential(mg.nn.Linear(2, 16), mg.nn.ReLU(), mg.nn.Linear(16, 2))
+    n_seen, n_actions = env.observation_space.shape[0], env.action_space.n
+    net = mg.nn.Sequential(
+        mg.nn.Linear(n_seen, 32), mg.nn.ReLU(), mg.nn.Linear(32, n_actions)
+    )
     target = {target}
-    optimizer = mg.optim.Adam(net, learning_rate=1e-3)
+    optimizer = mg.optim.Adam(net, learning_rate=3e-3)
     seen, _ = env.reset({reset})
     for step in range(steps):
-        action = int(random.integers(2))
+        action = int(random.integers(n_actions))
         new, reward, ended, cut_off, _ = env.step(action)
         rows.append((seen, action, reward, new, float(not ended)))
         seen, returns[-1] = new, returns[-1] + reward
@@ -169,9 +172,9 @@ POLE = [  # the key, the target, how it is asked, the argument of the first rese
     ("target_shares", "copy.copy(net)", STILL, "seed=seed"),
     ("target_shares", PARTLY, STILL, "seed=seed"),
     ("target_gradients", "copy.deepcopy(net)", MOVED, "seed=seed"),
-    ("not_repeated", "net.clone()", STILL, ""),
-    ("no_better", "net.clone()", MOVED, "seed=seed"),  # a clone takes none: nothing to name
-    ("no_better", "copy.deepcopy(net)", STILL, "seed=seed"),
+    ("reset_seed", "net.clone()", STILL, ""),
+    ("explores", "net.clone()", MOVED, "seed=seed"),  # a clone takes none: nothing to name
+    ("explores", "copy.deepcopy(net)", STILL, "seed=seed"),
 ]
 MUTANTS = [Mutant("write_text", key, code) for key, code in TEXT]
 MUTANTS += [

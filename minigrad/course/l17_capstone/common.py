@@ -20,6 +20,7 @@ LATER = (
     "goes on from an earlier call, a clock?"
 )
 ROUND = "A loss is no whole number, in any call. What rounds it, or stands in for it?"
+MEANT = "A float, also where it happens to be a whole number. What rounds it?"
 
 
 def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray:
@@ -27,11 +28,13 @@ def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray
     numbers = np.asarray(told["losses"])
     wanted = f"record called with a float, the {what}, {least} times or more"
     if strange := [kind for kind in told["kinds"] if kind not in ("float", "float32", "float64")]:
-        attempt = ROUND if "int" in strange[0] else NEWS
+        rounded = ROUND if what == "loss" else MEANT
+        attempt = rounded if "int" in strange[0] else NEWS
         t.fail("record_kind", wanted, f"record called with {a_kind(strange[0])}", attempt)
     if told["steps"] < least:
         got = f"record called {counted(told['steps'], 'time')}"
-        t.fail("not_recorded", wanted, got, "Where does a step end? There is what it came to.")
+        ends = "step" if what == "loss" else "game"
+        t.fail("not_recorded", wanted, got, f"Where does a {ends} end? There is what it came to.")
     if len(numbers) >= ALIVE_AT and not told["has_weights"]:
         t.fail(
             "no_network",
@@ -62,19 +65,26 @@ def keeps_nothing(t: Tester, told: Any, at: tuple[int, ...] = (5, 25)) -> None:
         )
 
 
-def same_numbers(t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int]) -> None:
-    """Fail unless a seed repeats a training to the bit, and another one does not."""
-    if not np.array_equal(first["losses"], again["losses"]):
-        pairs = zip(first["losses"], again["losses"], strict=False)
-        alike = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+def same_numbers(
+    t: Tester, first: Any, again: Any, other: Any, seeds: tuple[int, int], of: str = "losses"
+) -> None:
+    """Fail unless a seed repeats a training to the bit, and another one does not.
+
+    `other` may be None: where what is given depends on the seed, another one says nothing, and
+    the first numbers may come of that alone.
+    """
+    what = "numbers" if of == "losses" else of
+    if not np.array_equal(first[of], again[of]):
+        pairs = zip(first[of], again[of], strict=False)
+        alike = next((i for i, (a, b) in enumerate(pairs) if not np.array_equal(a, b)), 0)
         attempt = "What is drawn before the seed is set, or by what it does not set? "
         t.fail(
             "not_repeated",
-            f"seed {seeds[0]} twice: the same numbers, to the last bit",
-            f"other numbers the second time, from number {alike + 1} on",
-            (LATER if alike else attempt + "What outlives a call?"),
+            f"seed {seeds[0]} twice: the same {what}, to the last bit",
+            f"other {what} the second time, from number {alike + 1} on",
+            (LATER if alike and other is not None else attempt + "What outlives a call?"),
         )
-    if np.array_equal(first["losses"], other["losses"]):
+    if other is not None and np.array_equal(first[of], other[of]):
         t.fail(
             "same_for_all",
             f"seeds {seeds[0]} and {seeds[1]}: two trainings",

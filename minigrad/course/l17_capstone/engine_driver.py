@@ -1,6 +1,8 @@
 """Runs the trainings of lesson 17 in the learner's process; holds no expected values."""
 
+import contextlib
 import gc
+import time
 import weakref
 from typing import Any
 
@@ -249,14 +251,14 @@ class Asked:
     A network is told by the memory of its parameters, so that a live view of it is the same one.
     Of a network that is asked inside another one, only the outer one counts. `networks` is, by the
     ids of its parameters' memory, [calls with a batch, calls that record, versions, whether a
-    gradient has arrived, versions that a call recorded].
+    gradient has arrived, versions that a call recorded, calls with a batch that record nothing].
     """
 
     def __init__(self):
-        self.networks, self.depth = {}, 0
+        self.networks, self.depth, self.learns, self.at, self.kept = {}, 0, [], None, 0
 
     def __enter__(self):
-        self.call = mg.nn.Module.__call__
+        self.call, self.backward = mg.nn.Module.__call__, mg.Variable.backward
 
         def call(module, *args, **kwargs):
             self.depth += 1
@@ -268,11 +270,16 @@ class Asked:
                 self.note(module, out)
             return out
 
-        mg.nn.Module.__call__ = call
+        def backward(*args, **kwargs):
+            self.look_for_gradients()
+            return self.backward(*args, **kwargs)
+
+        mg.nn.Module.__call__, mg.Variable.backward = call, backward
         return self
 
     def __exit__(self, *_):
-        mg.nn.Module.__call__ = self.call
+        mg.nn.Module.__call__, mg.Variable.backward = self.call, self.backward
+        self.learns = []
 
     def note(self, module, out):
         """Note a call of a network."""
@@ -280,13 +287,31 @@ class Asked:
         if not held or not isinstance(out, mg.Variable):
             return
         memory = frozenset(id(one.array.storage) for one in held)
-        row = self.networks.setdefault(memory, [0, 0, set(), False, set()])
-        row[0] += out.ndim > 1 and out.shape[0] > 1
+        row = self.networks.setdefault(memory, [0, 0, set(), False, set(), 0])
+        is_batch = out.ndim > 1 and out.shape[0] > 1
+        row[0] += is_batch
         row[1] += out.requires_grad
         row[2].add(held[0].array.storage.version)
         row[3] = row[3] or any(one.grad is not None for one in held)
+        row[5] += is_batch and not out.requires_grad
         if out.requires_grad:
             row[4].add(held[0].array.storage.version)
+            self.learns = held
+
+    def look_for_gradients(self):
+        """Count a backward() that adds to gradients by which a step has already gone."""
+        if not self.learns:
+            return
+        storage = self.learns[0].array.storage
+        at = id(storage), storage.version
+        if self.at and self.at[0] == at[0] and self.at != at:
+            last = self.learns[-1].grad
+            self.kept += last is not None and bool(last.numpy().any())
+        self.at = at
+
+    def begin_again(self):
+        """Forget the calls so far."""
+        self.networks = {}
 
     def states(self):
         """Return how many states of its weights the network that learns has been asked in."""
@@ -295,104 +320,219 @@ class Asked:
     def told(self):
         """Return as plain data how networks were asked, beside the one that changes most often."""
         learners = [item for item in self.networks.items() if item[1][1]]
-        told = {"steps": 0, "batches": 0, "others": 0, "partly": 0, "flows": 0}
+        told = dict.fromkeys(
+            ("steps", "batches", "others", "partly", "flows", "still", "states"), 0
+        )
+        told["kept"] = self.kept
         if not learners:
             return told
         memory, (batches, _, versions, *_) = max(learners, key=lambda item: len(item[1][2]))
         told |= {"steps": len(versions), "batches": batches}
-        for its, (_, recorded, changes, has_gradients, _) in self.networks.items():
-            told["others"] += not its & memory
+        moves = 0
+        for its, (its_batches, recorded, changes, arrived, _, still) in self.networks.items():
             told["partly"] += bool(its & memory and its - memory and not recorded)
-            stands = not its & memory and 3 * len(changes) <= recorded
-            told["flows"] += stands and has_gradients
+            if its & memory:
+                continue
+            told["others"] += 1
+            told["still"] += still
+            told["states"] += len(changes) if its_batches else 0
+            told["flows"] += 3 * len(changes) <= recorded and arrived
+            moves += arrived
+        told["flows"] += bool(moves and not told["still"])
         return told
 
 
 class Space:
     """What a game says of its observations or actions, as gymnasium's spaces do."""
 
-    def __init__(self, shape=(), n=0):
+    def __init__(self, shape=(), n=0, seed=0):
         self.shape, self.n = shape, n
+        self.seed(seed)
+
+    def seed(self, seed=None):
+        """Seed what `sample` draws from; the game's own seed does not."""
+        self.random = np.random.default_rng(seed)
+
+    def sample(self):
+        """Return an action by chance."""
+        return self.random.integers(self.n)
+
+
+class Games(Log):
+    """A log that notes how many games were over at each call, and whether another had gone on."""
+
+    def __init__(self, game):
+        super().__init__()
+        self.game, self.at = game, []
+
+    def __call__(self, mean):
+        self.at.append((len(self.game.returns), self.game.since > 0))
+        super().__call__(mean)
 
 
 class Game:
-    """A stick on a hand, in one plane: a smaller game than CartPole, with the same calls.
+    """Places and the ways between them: a smaller game than CartPole, with the same calls.
 
-    An observation is (lean, speed), a float32 array; action 0 or 1 pushes left or right. The stick
-    has fallen once it leans by more than 1; a game is cut off after MOST steps. Counts what was
-    done with it, and the live nodes at three of the steps: they grow once when learning begins.
+    The table says, by place and action, what it pays, where it leads (-1: the game has ended; then
+    `shown` is the place that is seen) and how often the game is cut off there. What is seen of a
+    place is its code, and a little noise. A game begins at one of `starts`, at one of the last
+    `late` of them only after LATE steps, and after a cut at `then`. Before that it waits in the
+    last place, `delay` steps (from, below). Counts what was done with it, and the live nodes at
+    three of the steps: they grow once when learning begins. `halfway` is a number of steps, and
+    what to do then.
     """
 
-    MOST = 60
+    LATE, NOISE = 200, 0.05
 
-    def __init__(self, seed, looks):
-        self.observation_space, self.action_space = Space((2,)), Space((), 2)
-        self.random, self.looks = np.random.default_rng(seed), looks
-        self.steps, self.since, self.returns, self.nodes, self.wrong = 0, -1, [], [], ""
+    def __init__(self, table, seed, looks, halfway=(0, lambda: None)):
+        self.table, self.looks, self.halfway = table, looks, halfway
+        places, n_actions = table["pays"].shape
+        self.observation_space = Space((table["codes"].shape[1],))
+        self.action_space = Space((), n_actions, seed)
+        self.random, self.waits_in = np.random.default_rng(seed), places - 1
+        self.steps, self.since, self.place, self.waits, self.was_cut = 0, 0, None, 0, False
+        self.returns, self.total, self.resets = [], 0.0, 0
+        self.went, self.nodes, self.wrong, self.handed = [], [], {}, None
+        self.first_seed = None
 
-    def reset(self, seed=None, options=None):
+    def see(self, place):
+        """Return the observation of a place; note if the last one was written to."""
+        self.look_at_the_last()
+        noise = self.random.uniform(-self.NOISE, self.NOISE, self.table["codes"].shape[1])
+        observation = (self.table["codes"][place] + noise).astype(np.float32)
+        self.handed = observation, observation.copy()
+        return observation
+
+    def look_at_the_last(self):
+        """Note if the last observation was written to."""
+        if self.handed and not np.array_equal(*self.handed):
+            self.wrong.setdefault("wrote", f"what was seen after {self.steps} steps was written to")
+
+    def reset(self, *, seed=None, options=None):
         """Begin another game; return (observation, {})."""
         del options
+        self.resets += 1
+        if (self.resets == 1) != (seed is not None):
+            got = "without a seed" if seed is None else f"with seed={seed}"
+            self.wrong.setdefault("reset_seed", f"reset {self.resets} {got}")
+        if self.place is not None:
+            got = f"reset {self.resets} of a game that went on, with {self.since} of its steps made"
+            self.wrong.setdefault("reset_early", got)
         if seed is not None:
+            self.first_seed = seed if self.resets == 1 else self.first_seed
             self.random = np.random.default_rng(seed)
-        self.state = self.random.uniform(-0.1, 0.1, 2)
-        self.since = 0
-        return self.state.astype(np.float32), {}
+        known = len(self.table["starts"]) - (self.table["late"] if self.steps < self.LATE else 0)
+        self.room = int(self.table["starts"][self.random.integers(known)])
+        if self.was_cut:
+            self.room = self.table["then"]
+        self.waits = int(self.random.integers(*self.table["delay"]))
+        self.place = self.waits_in if self.waits else self.room
+        self.since, self.total, self.was_cut = 0, 0.0, False
+        return self.see(self.place), {}
 
     def step(self, action):
-        """Return (observation, reward, fallen, cut off, {})."""
-        if self.since < 0 or self.since is None:
-            self.wrong = self.wrong or "step was called after the end of a game, before reset"
+        """Return (observation, reward, ended, cut off, {})."""
+        if self.place is None:
+            got = "step was called " + ("after the end of a game" if self.resets else "at first")
+            self.wrong.setdefault("after_end", f"{got}, before reset")
             self.reset()
-        if not isinstance(action, int | np.integer) or isinstance(action, bool):
-            self.wrong = self.wrong or f"an action was a {type(action).__name__}"
-        lean, speed = self.state
-        speed += 0.15 * lean + (0.1 if action == 1 else -0.1)
-        self.state = np.array([lean + 0.2 * speed, speed])
-        self.since += 1
-        self.steps += 1
+        n_actions = self.action_space.n
+        is_int = isinstance(action, int | np.integer) and not isinstance(action, bool)
+        if not is_int or not 0 <= action < n_actions:
+            self.wrong.setdefault("action", f"{action!r}, of type {type(action).__name__}"[:60])
+            action = 0
+        here, self.since, self.steps = self.place, self.since + 1, self.steps + 1
+        self.went.append((here, int(action)))
+        if self.steps == self.halfway[0]:
+            self.halfway[1]()
         if self.steps in self.looks:
             self.nodes.append(mg.memory.stats()["live_nodes"])
-        fallen, cut = bool(abs(self.state[0]) > 1), self.since >= self.MOST
-        observation = self.state.astype(np.float32)
-        if fallen or cut:
-            self.returns.append(float(self.since))
-            self.since = -1
-        return observation, 1.0, fallen, cut and not fallen, {}
+        reward, to = float(self.table["pays"][here, action]), int(self.table["leads"][here, action])
+        if self.waits:
+            self.waits -= 1
+            to = self.waits_in if self.waits else self.room
+        ended = to < 0
+        self.was_cut = bool(self.random.random() < self.table["cuts"][here, action])
+        self.total += reward
+        self.place = None if ended or self.was_cut else to
+        if self.place is None:
+            self.returns.append(self.total)
+            self.since = 0
+        seen = self.see(int(self.table["shown"][here, action]) if ended else to)
+        return seen, reward, ended, self.was_cut, {}
 
 
-def balance_pole(mine, steps, seed, games, plays, disturb):
-    """Learn a small game; report what was done with it, and how games go that are then played.
+ACTED: list[tuple] = []  # the last training's act, what it was asked and what it answered
 
-    `disturb` seeds the engine and NumPy beforehand, and the game until a reset seeds it.
+
+def ask_act(act, observations, n_actions):
+    """Ask act about observations, there and back; return its answers, and what is wrong with it."""
+    told = {"answers": [], "answer": "", "wrote_seen": False, "changed": 0, "nodes": []}
+    there = [*range(len(observations))]
+    for again in (False, True):
+        for i in reversed(there) if again else there:
+            seen = observations[i].copy()
+            action = act(seen)
+            is_int = isinstance(action, int | np.integer) and not isinstance(action, bool)
+            if not is_int or not 0 <= action < n_actions:
+                return told | {"answer": f"{action!r}, of type {type(action).__name__}"[:60]}
+            told["wrote_seen"] = told["wrote_seen"] or not np.array_equal(seen, observations[i])
+            if again:
+                told["changed"] += told["answers"][i] != action
+            else:
+                told["answers"].append(int(action))
+            if i in (there[0], there[-1]) and (not again or i == there[0]):
+                told["nodes"].append(mg.memory.stats()["live_nodes"])
+    return told
+
+
+@contextlib.contextmanager
+def another_day(days):
+    """Have the clock of `time` go some days fast."""
+    now, in_ns = time.time, time.time_ns
+    time.time = lambda: now() + 86_400 * days
+    time.time_ns = lambda: in_ns() + 86_400 * 10**9 * days
+    try:
+        yield
+    finally:
+        time.time, time.time_ns = now, in_ns
+
+
+def balance_pole(mine, table, steps, seed, games, observations, disturb):
+    """Learn a small game; report what was done with it, and what act answers then.
+
+    `disturb` seeds the engine and NumPy beforehand, and the game until a reset seeds it, and sets
+    the clock. The act of an earlier training is asked once more, too.
     """
     disturb_random(disturb)
     looks = (steps // 3, 2 * steps // 3, steps - 1)
-    log, game, asked = Log(), Game(games + disturb, looks), Asked()
-    with asked:
+    asked = Asked()
+    game = Game(table, games + disturb, looks, (steps // 2, asked.begin_again))
+    log = Games(game)
+    with asked, another_day(disturb):
         act = mine.balance_pole(game, steps, seed, log)
+    game.look_at_the_last()
     told = {
         **log.told(),
         "asked": asked.told(),
         "nodes": game.nodes,
         "looks": list(game.looks),
         "used": game.steps,
-        "returns": game.returns[-20:],
+        "returns": np.array(game.returns[:MOST_LOSSES]),
         "games": len(game.returns),
+        "at": np.array(log.at[:MOST_LOSSES]).reshape(-1, 2),
+        "went": np.array(game.went).reshape(-1, 2),
         "wrong": game.wrong,
+        "first_seed": game.first_seed,
         "act": "" if callable(act) else type(act).__name__,
-        "played": [],
-        "answer": "",
+        "answers": [],
+        "other": [],
     }
-    fresh = Game(games + 1, ())
-    for _ in range(plays if callable(act) else 0):
-        (seen, _), is_over = fresh.reset(), False
-        while not is_over:
-            action = act(seen)
-            if not isinstance(action, int | np.integer) or action not in (0, 1):
-                told["answer"] = repr(action)[:60]
-                return told
-            seen, _, fallen, cut, _ = fresh.step(int(action))
-            is_over = fallen or cut
-        told["played"].append(fresh.returns[-1])
+    for earlier, seen, answers in ACTED:
+        told["other"] += [earlier(x.copy()) == y for x, y in zip(seen, answers, strict=True)]
+    ACTED.clear()
+    if callable(act):
+        told["played"] = ask_act(act, observations, game.action_space.n)
+        if told["played"]["answers"] and not told["played"]["answer"]:
+            ACTED.append((act, observations, told["played"]["answers"]))
     return told

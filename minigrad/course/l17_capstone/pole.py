@@ -429,7 +429,7 @@ def means_of(t: Tester, told: Any, least: int = 5) -> None:
                 + (", in the middle of the next one" if goes_on else ""),
                 "When is a game over? By ended and by cut_off; a game that goes on has no return.",
             )
-    if told["steps"] != told["games"]:
+    if told["steps"] != told["games"] or len(told["losses"]) != len(told["at"]):
         t.fail(
             "record_when",
             f"record called {counted(told['games'], 'time')}, once a finished game",

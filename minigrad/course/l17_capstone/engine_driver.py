@@ -320,10 +320,8 @@ class Asked:
     def told(self):
         """Return as plain data how networks were asked, beside the one that changes most often."""
         learners = [item for item in self.networks.items() if item[1][1]]
-        told = dict.fromkeys(
-            ("steps", "batches", "others", "partly", "flows", "still", "states"), 0
-        )
-        told["kept"] = self.kept
+        names = ("steps", "batches", "others", "partly", "flows", "still", "states")
+        told: dict[str, Any] = {**dict.fromkeys(names, 0), "kept": self.kept}
         if not learners:
             return told
         memory, (batches, _, versions, *_) = max(learners, key=lambda item: len(item[1][2]))

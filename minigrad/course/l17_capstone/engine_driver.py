@@ -519,7 +519,7 @@ def balance_pole(mine, table, steps, seed, games, observations, disturb):
         "returns": np.array(game.returns[:MOST_LOSSES]),
         "games": len(game.returns),
         "at": np.array(log.at[:MOST_LOSSES]).reshape(-1, 2),
-        "went": np.array(game.went).reshape(-1, 2),
+        "went": np.array(game.went, np.int64).reshape(-1, 2),
         "wrong": game.wrong,
         "first_seed": game.first_seed,
         "act": "" if callable(act) else type(act).__name__,

@@ -235,12 +235,13 @@ class Program:
     real: the dtype to compute in; None: the operands decide. A Program caches its kernels by device
     and layout, so that a dict lookup finds them again. entry: by dtype index, the machine code for
     contiguous operands of that dtype. entry_number: the code for two inputs, the second a float.
-    entry_bool: the code for inputs of that dtype and an output of bools.
+    entry_in_place, entry_number_in_place: those whose output is the first input. entry_bool: the
+    code for inputs of that dtype and an output of bools.
     """
 
     __slots__ = (
-        "depth", "entry", "entry_bool", "entry_in_place", "entry_number", "inputs", "kernels",
-        "layouts", "outputs", "real",
+        "depth", "entry", "entry_bool", "entry_in_place", "entry_number", "entry_number_in_place",
+        "inputs", "kernels", "layouts", "outputs", "real",
     )  # fmt: skip
 
     def __init__(self, inputs, outputs, real=None):
@@ -248,6 +249,7 @@ class Program:
         self.depth = max((e.depth for e in self.outputs), default=0)
         self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
         self.entry_in_place, self.entry_number = [None] * 16, [None] * 16
+        self.entry_number_in_place = [None] * 16
         self.entry_bool = [None] * 16
 
     def is_same(self, other):

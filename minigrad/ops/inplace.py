@@ -13,7 +13,7 @@ from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.observers import announce
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, stored_number
-from minigrad.ops.plain_writes import is_written
+from minigrad.ops.plain_writes import is_written, writer
 from minigrad.seams import seams
 from minigrad.tape.modes import ANNOUNCED, state
 from minigrad.tape.node import Node, user_place
@@ -167,28 +167,25 @@ def _shows_leaf(x):
     return isinstance(node, Variable)
 
 
-def _method(op):
-    def method(x, other):
-        return write(op, x, other)
-
-    method.__name__ = f"{op.name}_"
-    method.__doc__ = f"In place: {OUT_OF_PLACE.get(op.name, op.__doc__)}. Returns x."
+def _method(op, name, doc=None):
+    called = name if op is CopyOf else None
+    method = writer(op, lambda x, other: write(op, x, other, called=called))
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
     return method
+
+
+_fill, _zero = _method(CopyOf, "fill_"), _method(CopyOf, "zero_")
 
 
 def fill_(x, value):
     """Sets every element to a number, in place. Returns x."""
-    return write(CopyOf, x, value, called="fill_")
-
-
-def copy_(x, other):
-    """Copies the elements of `other`, which broadcasts to x, into x. Returns x."""
-    return write(CopyOf, x, other, called="copy_")
+    return _fill(x, value)
 
 
 def zero_(x):
     """Sets every element to 0, in place. Returns x."""
-    return write(CopyOf, x, 0.0 if x.dtype.is_float else 0, called="zero_")
+    return _zero(x, 0.0 if x.dtype.is_float else 0)
 
 
 @uninterrupted
@@ -202,8 +199,11 @@ def apply_(x, program, *others):
 def install(cls):
     """Adds the methods to Variable."""
     for op in (binary.Add, binary.Sub, binary.Mul, binary.Div):
-        method = _method(op)
-        setattr(cls, f"{op.name}_", teaching(method))
+        form = OUT_OF_PLACE[op.name]
+        method = _method(op, f"{op.name}_", f"Computes {form} in place. Returns x.")
+        setattr(cls, method.__name__, teaching(method))
         name = "truediv" if op.name == "div" else op.name
         setattr(cls, f"__i{name}__", method)
+    text = "Copies the elements of `other`, which broadcasts to x, into x. Returns x."
+    copy_ = _method(CopyOf, "copy_", text)
     cls.copy_, cls.fill_, cls.zero_ = map(teaching, (copy_, fill_, zero_))

@@ -4,14 +4,77 @@ Loops by hand are made of them. They need few of the checks of `inplace` and `in
 all other writes go.
 """
 
+from sys import _getframe as getframe
+
 from minigrad.array.array import View
 from minigrad.devices.backend import chosen
 from minigrad.devices.cpu.device import cpu
+from minigrad.devices.threads import SPLIT, work_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.fast import EXACT, USABLE
 from minigrad.ops.subscripts import spec_of, viewed
 from minigrad.tape.modes import NO_GRAD, RECORD, state
-from minigrad.tape.node import user_place
+from minigrad.seams import seams
+from minigrad.tape.node import OURS, user_place
+from minigrad.tape.variable import Variable
+
+
+def writer(op, otherwise):
+    """Returns a function (x, other) that computes x = op(x, other) in place and returns x.
+
+    It writes at once if x is a whole Array and `other` a number or an Array of the same layout, as
+    in `w -= step`: training loops by hand spend their time here, so nothing is called but the
+    kernel. otherwise(x, other) does all other writes.
+    """
+    program = op.program
+    entries, numbered = program.entry_in_place, program.entry_number_in_place
+    alone = SPLIT // work_of(program)
+
+    @uninterrupted
+    def write(x, other):
+        if type(x) is not Variable:
+            return otherwise(x, other)
+        a, kind, path = x.array, type(other), state.path
+        if not (
+            a.is_flat
+            and a.size < alone
+            and path <= NO_GRAD
+            and not (path == RECORD and x._requires_grad)
+        ):
+            return otherwise(x, other)
+        entry = None
+        if kind is Variable:
+            b = other.array
+            if (
+                b.is_flat
+                and a is not b
+                and a.shape == b.shape
+                and a.dtype is b.dtype
+                and not (path == RECORD and other._requires_grad)
+            ):
+                entry, source = entries[a.dtype.index], b.buffer.address
+        elif kind is float or kind is int:
+            if -EXACT <= other <= EXACT and not a.dtype.is_narrow:
+                entry, source = numbered[a.dtype.index], float(other)
+        buffer = a.buffer
+        if (
+            entry is None
+            or not a.dtype.is_float
+            or buffer.owners > 1
+            or seams.storage is not None
+            or chosen.device is not None
+        ):
+            return otherwise(x, other)
+        frame = getframe(1)
+        while OURS[frame.f_code.co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        a.version += 1
+        a.written_at = frame.f_code, frame.f_lasti
+        address = buffer.address
+        entry(address, source, address, a.size)
+        return x
+
+    return write
 
 
 @uninterrupted

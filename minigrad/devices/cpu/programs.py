@@ -120,10 +120,10 @@ class Programs(Device):
     def _keep_entries(self, program, operands, n_outputs, in_place):
         """Keep flat kernels, if the program has them, for callers that check layouts themselves."""
         dtype, entries = operands[-n_outputs].dtype, program.entry
-        if in_place:
+        if len(operands) == 3 and type(operands[1]) is float:
+            entries = program.entry_number_in_place if in_place else program.entry_number
+        elif in_place:
             entries = program.entry_in_place
-        elif len(operands) == 3 and type(operands[1]) is float:
-            entries = program.entry_number
         self._keep_entry(program, entries, operands, dtype, n_outputs, in_place)
         if dtype.kind == "b" and not in_place and isinstance(operands[0], Array):
             dtype = operands[0].dtype
@@ -132,7 +132,8 @@ class Programs(Device):
     def _keep_entry(self, program, entries, operands, dtype, n_outputs, in_place):
         """Keep one dtype's flat kernel for callers that check the layout themselves."""
         n_inputs = len(operands) - n_outputs
-        inputs = (dtype, "f") if entries is program.entry_number else (dtype,) * n_inputs
+        is_numbered = entries is program.entry_number or entries is program.entry_number_in_place
+        inputs = (dtype, "f") if is_numbered else (dtype,) * n_inputs
         kinds = (*inputs, *[x.dtype for x in operands[n_inputs:]])
         kernel = program.kernels.get((kinds, 0, None, in_place))
         if kernel is not None:

@@ -7,6 +7,7 @@ import difflib
 import functools
 import inspect
 import sys
+from opcode import opmap
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, is_ours
 
@@ -323,7 +324,9 @@ NO_AXIS = {  # {function: what to write} if another argument stands where the ax
 
 
 def missing(place, name, text, hint=None, otherwise=None, known=()):
-    """Returns the AttributeError for a missing name.
+    """Returns the AttributeError for a missing name; the ImportError if a module's is imported.
+
+    Python would replace an AttributeError, and its hint, by an ImportError of its own.
 
     Args:
         place: the key of the table of names.
@@ -347,7 +350,10 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
             otherwise = f"did you mean {spellings[close[0]]}?"
         elif otherwise is None:
             otherwise = f"dir({place}) lists it all"
-    return AttributeError(f"{text} '{name}'" + (f"; {otherwise}" if otherwise else ""))
+    text = f"{text} '{name}'" + (f"; {otherwise}" if otherwise else "")
+    caller = sys._getframe(2)
+    is_imported = caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
+    return ImportError(text, name=name) if is_imported else AttributeError(text)
 
 
 def _instead(place, keyword, known, name):

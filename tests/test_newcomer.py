@@ -588,3 +588,18 @@ def test_checkpoints_say_what_is_wrong_with_a_path(tmp_path):
         mg.save(tmp_path / "new" / "run.safetensors", model=mg.nn.Linear(2, 2))
     with pytest.raises(StateError, match="it is a folder"):
         mg.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("from minigrad import Tensor", "here it is called mg.variable"),
+        ("from minigrad import nn, tensor", "here it is called mg.variable"),
+        ("from minigrad.nn import functional as F", "mg itself that has functions"),
+        ("from minigrad.optim import Adm", "did you mean Adam?"),
+        ("from minigrad.data import DataLoader", "mg.data.batches"),
+    ],
+)
+def test_an_import_of_a_missing_name_gives_its_hint(line, hint):
+    with pytest.raises(ImportError, match=hint):
+        exec(line, {})

@@ -121,27 +121,27 @@ def device(kernel, values):
     Raises:
         DeviceError: an argument is on the CPU, or arguments are on different devices.
     """
-    found = {}
+    by_place = {}
     for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
-            found.setdefault(value.device, name)
+            by_place.setdefault(value.device, name)
         elif isinstance(value, np.ndarray):
-            found.setdefault("NumPy", name)
+            by_place.setdefault("NumPy", name)
     for place, where in (("cpu", "the CPU"), ("numpy", "the device numpy")):
-        if place in found:
-            name = found[place]
+        if place in by_place:
+            name = by_place[place]
             raise DeviceError(
                 f"{kernel.__name__}: the Variable {name} is on {where}, where no CUDA kernel runs",
                 fix=f"{name}.to('simt') for the simulator, {name}.to('cuda') for a GPU",
             )
-    if "cuda" in found and len(found) > 1:
-        shown = ", ".join(f"{name} on {place}" for place, name in found.items())
+    if "cuda" in by_place and len(by_place) > 1:
+        shown = ", ".join(f"{name} on {place}" for place, name in by_place.items())
         raise DeviceError(
             f"{kernel.__name__}: wanted all arrays on one device",
             shown.replace("on NumPy", "a NumPy array"),
             "move them: mg.variable(array, device='cuda'), x.to('cuda')",
         )
-    return "cuda" if "cuda" in found else "simt"
+    return "cuda" if "cuda" in by_place else "simt"
 
 
 def prepared(kernel, values, made):

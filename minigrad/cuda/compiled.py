@@ -79,10 +79,12 @@ def translated(function, callers=()):
 
     callers: functions under translation that call this one; a recursion raises.
     """
-    found = _translated.get(function)
-    if found is None:
-        found = _translated[function] = _Names(Source(function), (*callers, function)).function()
-    return found
+    translation = _translated.get(function)
+    if translation is None:
+        translation = _translated[function] = _Names(
+            Source(function), (*callers, function)
+        ).function()
+    return translation
 
 
 class _Names(ast.NodeTransformer):
@@ -121,20 +123,20 @@ class _Names(ast.NodeTransformer):
 
     def _named(self, node):
         """Returns the replacement of a name such as `cuda.grid`, or None."""
-        found = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
-        if isinstance(found, Intrinsic) and found.path:
-            return self._intrinsic(found.path, node)
-        function = getattr(found, "py_func", None)
-        if getattr(found, "is_device", False) and function is not None:
+        named = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
+        if isinstance(named, Intrinsic) and named.path:
+            return self._intrinsic(named.path, node)
+        function = getattr(named, "py_func", None)
+        if getattr(named, "is_device", False) and function is not None:
             if function in self.callers:
                 raise self.source.recursion(node, function)
             value = self.cuda.jit(device=True)(translated(function, self.callers))
-        elif isinstance(found, DType):
-            if found.is_coded:
+        elif isinstance(named, DType):
+            if named.is_coded:
                 raise NotInCudaError(
-                    f"kernels of your own have no {found}", fix="compute in mg.float32"
+                    f"kernels of your own have no {named}", fix="compute in mg.float32"
                 )
-            value = found.numpy.type
+            value = named.numpy.type
         else:
             return None
         return self._global(f"_minigrad_{len(self.names)}", value, node)

@@ -13,8 +13,8 @@ from minigrad.devices.threads import SPLIT, work_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.fast import EXACT, USABLE
 from minigrad.ops.subscripts import spec_of, viewed
-from minigrad.tape.modes import NO_GRAD, RECORD, state
 from minigrad.seams import seams
+from minigrad.tape.modes import NO_GRAD, RECORD, state
 from minigrad.tape.node import OURS, user_place
 from minigrad.tape.variable import Variable
 
@@ -53,9 +53,8 @@ def writer(op, otherwise):
                 and not (path == RECORD and other._requires_grad)
             ):
                 entry, source = entries[a.dtype.index], b.buffer.address
-        elif kind is float or kind is int:
-            if -EXACT <= other <= EXACT and not a.dtype.is_narrow:
-                entry, source = numbered[a.dtype.index], float(other)
+        elif (kind is float or kind is int) and -EXACT <= other <= EXACT and not a.dtype.is_narrow:
+            entry, source = numbered[a.dtype.index], float(other)
         buffer = a.buffer
         if (
             entry is None

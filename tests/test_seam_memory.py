@@ -198,6 +198,23 @@ def test_seam_pool_may_not_give_back_what_is_in_use():
     assert x.tolist() == [1.0] * 100
 
 
+def test_seam_pool_that_computes_is_no_part_of_the_call_it_serves():
+    class Computing(OwnSegments):
+        def alloc(self, nbytes):
+            self.doubled = mg.ones((7, 3)) * 2.0
+            return super().alloc(nbytes)
+
+    with mg.use(pool=Computing):
+        x, row, takes = mg.ones((7, 5)), mg.ones((5,)), []
+        for _ in range(5):
+            before = made[0].system.pool.takes
+            y = x + row
+            takes.append(made[0].system.pool.takes - before)
+    assert y.tolist() == [[2.0] * 5] * 7
+    assert made[0].doubled.tolist() == [[2.0] * 3] * 7
+    assert takes[-1] == takes[0]  # the second call made the code of the later ones
+
+
 def test_seam_pool_error_of_a_release_comes_with_the_next_request():
     for _ in range(3):
         mg.ones((100,))

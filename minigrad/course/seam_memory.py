@@ -9,8 +9,9 @@ import threading
 from collections import deque
 
 from minigrad.course.seam_parts import Part
+from minigrad.devices.backend import active
 from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, Segment
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.interrupts import block, uninterrupted
 from minigrad.memory.monitor import pool_of
 
 
@@ -97,18 +98,14 @@ class LearnersPool:
         """Return a Buffer in the learner's memory; None where the engine's own is to serve."""
         if pool is not self.system.pool or self.runs_in == threading.get_ident():
             return None
-        with self.lock:
-            self.runs_in = threading.get_ident()
-            try:
-                self._free_waiting()
-                if self.error is not None:
-                    error, self.error = self.error, None
-                    raise error
-                address = self.alloc(home.nbytes)
-                segment = self.system.home_of(address, home.nbytes)
-                bisect.insort(self.system.in_use, (address, home.nbytes))
-            finally:
-                self.runs_in = None
+        with self.lock, self._running():
+            self._free_waiting()
+            if self.error is not None:
+                error, self.error = self.error, None
+                raise error
+            address = self.alloc(home.nbytes)
+            segment = self.system.home_of(address, home.nbytes)
+            bisect.insort(self.system.in_use, (address, home.nbytes))
         buffer = Buffer(pool, segment, address, home.nbytes)
         buffer.home, buffer.state, buffer.requested = LearnersBin(pool, self), "bin", requested
         self.free_waiting()
@@ -118,11 +115,24 @@ class LearnersPool:
         """Free what waits, unless the learner's code runs: who called it frees it then."""
         while self.waiting and self.lock.acquire(blocking=False):
             try:
-                self.runs_in = threading.get_ident()
-                self._free_waiting()
+                with self._running():
+                    self._free_waiting()
             finally:
-                self.runs_in = None
                 self.lock.release()
+
+    @block
+    def _running(self):
+        """Lets the learner's code run, in the engine's memory and apart from what it serves.
+
+        The call that asks for memory may be recording itself: what the learner's code computes is
+        no part of it.
+        """
+        self.runs_in = threading.get_ident()
+        try:
+            with active(None):
+                yield
+        finally:
+            self.runs_in = None
 
     def _free_waiting(self):
         while self.waiting:

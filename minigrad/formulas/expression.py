@@ -234,9 +234,8 @@ class Program:
 
     real: the dtype to compute in; None: the operands decide. A Program caches its kernels by device
     and layout, so that a dict lookup finds them again. entry: by dtype index, the machine code for
-    contiguous operands of that dtype. entry_number: the code for two inputs, the second a float.
-    entry_in_place, entry_number_in_place: those whose output is the first input. entry_bool: the
-    code for inputs of that dtype and an output of bools.
+    contiguous operands of that dtype; entry_number: for two inputs, the second a float; entry_bool:
+    for an output of bools; entry_in_place, entry_number_in_place: for an output that is an input.
     """
 
     __slots__ = (
@@ -247,10 +246,9 @@ class Program:
     def __init__(self, inputs, outputs, real=None):
         self.inputs, self.outputs, self.real = tuple(inputs), tuple(outputs), real
         self.depth = max((e.depth for e in self.outputs), default=0)
-        self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
-        self.entry_in_place, self.entry_number = [None] * 16, [None] * 16
-        self.entry_number_in_place = [None] * 16
-        self.entry_bool = [None] * 16
+        self.kernels, self.layouts = {}, {}
+        self.entry, self.entry_bool, self.entry_in_place = ([None] * 16 for _ in range(3))
+        self.entry_number, self.entry_number_in_place = [None] * 16, [None] * 16
 
     def is_same(self, other):
         """Return whether another Program has the same input names, formulas and real."""

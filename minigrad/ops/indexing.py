@@ -332,5 +332,5 @@ def rows_of_axis_0(x):
     """Returns an iterator of x[0], x[1], ..., the items of `for row in x`."""
     if not x.ndim:
         raise ArgumentTypeError("iteration: wanted at least one axis", x.describe())
-    rest = spec_of(x, 0)[1:] if x.shape[0] else ()
+    rest = [(0, 1, n) for n in x.shape[1:]]
     return (Slice.apply(x, (i, *rest)) for i in range(x.shape[0]))

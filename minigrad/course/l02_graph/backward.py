@@ -60,7 +60,7 @@ def keeps_one_share(graph: Graph, got: dict[int, object]) -> bool:
             return False
         for i, g in graph.sends(node, value) if graph.ops[node] != "leaf" else ():
             shares[i].append(g)
-    return all(any(_same(got[node], g) for g in found) for node, found in shares.items())
+    return all(any(_same(got[node], g) for g in arrived) for node, arrived in shares.items())
 
 
 def each_path_again(graph: Graph) -> dict[int, float]:
@@ -96,8 +96,8 @@ def wrong_walks(graph: Graph) -> list[tuple[str, dict[int, float], str]]:
 def check_backward(t: Tester, graph: Graph) -> None:
     """Compare the gradient of every node with differences of the forward pass."""
     given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
-    found = drive(t, "gradients", graph, saved=True, given=given)
-    got, again = twice(t, graph, found, "the gradient")
+    answer = drive(t, "gradients", graph, saved=True, given=given)
+    got, again = twice(t, graph, answer, "the gradient")
     said = [
         (key, say)
         for key, grads, say in wrong_walks(graph)

@@ -43,11 +43,11 @@ def diagnosis(t: Tester) -> None:
     rows = t.drive("counterexample", given="counterexample(), and hasty_order of what it returns")
     wanted = f"the root of a graph of at most {MOST} nodes, a Node"
     if "not_a_node" in rows:
-        found = rows["not_a_node"]
-        if found is None:
+        result = rows["not_a_node"]
+        if result is None:
             returns = "Does counterexample end in return?"
             t.fail("none", wanted, "None", returns, where=where)
-        name = getattr(found, "type_name", type(found).__name__)
+        name = getattr(result, "type_name", type(result).__name__)
         t.fail(
             "type",
             wanted,

@@ -49,11 +49,11 @@ class Graph:
 
     def reachable(self) -> list[int]:
         """Return the root and all that it depends on, inputs first."""
-        found = {self.top}
+        reached = {self.top}
         for node in range(self.top, -1, -1):
-            if node in found:
-                found.update(self.edges(node))
-        return sorted(found)
+            if node in reached:
+                reached.update(self.edges(node))
+        return sorted(reached)
 
     def shape(self) -> str:
         """Return the graph as a message shows it when numbers do not matter."""
@@ -196,14 +196,14 @@ def drive(t: Tester, name: str, graph: Graph, *others: Any, saved: bool = False,
     return answer
 
 
-def _with_places(found: Any, rows: list[int]) -> Any:
+def _with_places(result: Any, rows: list[int]) -> Any:
     """Return a list, or a dict of two lists, with places replaced by the numbers of rows."""
-    if isinstance(found, dict) and "keys" in found:
-        return {**found, "keys": _with_places(found["keys"], rows)}
-    if not isinstance(found, list):
-        return found
-    is_place = [type(one) is int and 0 <= one < len(rows) for one in found]
-    return [rows[one] if known else one for one, known in zip(found, is_place, strict=True)]
+    if isinstance(result, dict) and "keys" in result:
+        return {**result, "keys": _with_places(result["keys"], rows)}
+    if not isinstance(result, list):
+        return result
+    is_place = [type(one) is int and 0 <= one < len(rows) for one in result]
+    return [rows[one] if known else one for one, known in zip(result, is_place, strict=True)]
 
 
 def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, Any]]:
@@ -225,17 +225,17 @@ def same_one(t: Tester, kind: str) -> NoReturn:
     )
 
 
-def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]:
+def by_node(t: Tester, graph: Graph, result: object, what: str) -> dict[int, Any]:
     """Return a dict's value per place; fail if it is no dict or lacks nodes."""
     expected = f"a dict with {what} of each of {len(graph.reachable())} nodes"
-    if found is None:
+    if result is None:
         t.none(expected)
-    if not isinstance(found, dict) or "keys" not in found:
-        name = getattr(found, "type_name", type(found).__name__)
+    if not isinstance(result, dict) or "keys" not in result:
+        name = getattr(result, "type_name", type(result).__name__)
         t.fail(
             "type", expected, f"an object of type {name}", "Return a dict whose keys are the Nodes."
         )
-    strange = [key for key in found["keys"] if not isinstance(key, int)]
+    strange = [key for key in result["keys"] if not isinstance(key, int)]
     if strange:
         t.fail(
             "strange_key",
@@ -243,7 +243,7 @@ def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]
             f"a dict with the key {strange[0]}",
             "The keys are the Nodes of the graph. What is this one, and where did it come in?",
         )
-    named = dict(zip(found["keys"], found["values"], strict=True))
+    named = dict(zip(result["keys"], result["values"], strict=True))
     missing = [k for k in graph.reachable() if k not in named]
     if missing:
         t.fail(

@@ -37,19 +37,19 @@ def build(ops, inputs, saved=None, kind=Node):
     return nodes
 
 
-def places(found, nodes):
+def places(result, nodes):
     """Return places for a list of nodes, text for items that are none; describe anything else."""
-    if not isinstance(found, list):
-        return found
+    if not isinstance(result, list):
+        return result
     place = {id(node): k for k, node in enumerate(nodes)}
-    return [place.get(id(one), repr(one)[:60]) for one in found]
+    return [place.get(id(one), repr(one)[:60]) for one in result]
 
 
-def by_place(found, nodes):
+def by_place(result, nodes):
     """Return [keys, values] for a dict whose keys are nodes; describe anything else."""
-    if not isinstance(found, dict):
-        return found
-    return {"keys": places(list(found), nodes), "values": list(found.values())}
+    if not isinstance(result, dict):
+        return result
+    return {"keys": places(list(result), nodes), "values": list(result.values())}
 
 
 def order(mine, ops, inputs, root, name):
@@ -88,9 +88,9 @@ def gradients(mine, ops, inputs, root, saved):
 def two_calls(call, nodes):
     """Return a call's result, by place, that of a second call, and whether it is a new dict."""
     first = call()
-    found = by_place(first, nodes)
+    placed = by_place(first, nodes)
     second = call()
-    return {"found": found, "again": by_place(second, nodes), "is_new": second is not first}
+    return {"found": placed, "again": by_place(second, nodes), "is_new": second is not first}
 
 
 def rule_calls(mine, ops, inputs, root, saved):
@@ -107,10 +107,10 @@ def rule_calls(mine, ops, inputs, root, saved):
 
     mine.RULES.update({op: counted(rule) for op, rule in originals.items()})
     try:
-        found = mine.backward(nodes[root])
+        grads = mine.backward(nodes[root])
     finally:
         mine.RULES.update(originals)
-    return {"calls": calls[0], "grads": by_place(found, nodes)}
+    return {"calls": calls[0], "grads": by_place(grads, nodes)}
 
 
 def visits(mine, ops, inputs, root, algorithm):

@@ -50,26 +50,26 @@ def check_order(
     t: Tester, graph: Graph, answer: object, *, root_first: bool = False, attempt: str
 ) -> None:
     """Fail unless the answer has each node once, on the correct side of its inputs."""
-    found = answer["found"] if isinstance(answer, dict) else answer
+    entries = answer["found"] if isinstance(answer, dict) else answer
     right = graph.reachable()[::-1] if root_first else graph.reachable()
     wanted = f"{len(right)} nodes, each once: {names(graph, right)}"
-    if found is None:
+    if entries is None:
         t.none(wanted)
-    if not isinstance(found, list):
-        name = getattr(found, "type_name", type(found).__name__)
+    if not isinstance(entries, list):
+        name = getattr(entries, "type_name", type(entries).__name__)
         t.fail(
             "type",
             f"a list of {wanted}",
             f"an object of type {name}",
             "Put the nodes into a list: [...].",
         )
-    for one in found:
+    for one in entries:
         if not isinstance(one, int):
             said = "An input that is None is no node: it does not belong to the list."
             other = "Only Nodes of the graph itself belong to the list. What is this entry?"
             t.fail("strange_entry", wanted, f"a list with {one}", said if one == "None" else other)
-    check_each_once(t, graph, found, right, wanted)
-    sides = [(found.index(k), found.index(i), k, i) for k in right for i in graph.edges(k)]
+    check_each_once(t, graph, entries, right, wanted)
+    sides = [(entries.index(k), entries.index(i), k, i) for k in right for i in graph.edges(k)]
     wrong = [(k, i) for at, before, k, i in sides if (at > before) == root_first]
     if not wrong:
         if isinstance(answer, dict) and not answer["unchanged"]:
@@ -77,7 +77,7 @@ def check_order(
             t.fail("changed", "nodes left as they were", changed, "Look only.")
         if isinstance(answer, dict) and not answer["is_new"]:
             same_one(t, "list")
-        if isinstance(answer, dict) and answer["again"] != found:
+        if isinstance(answer, dict) and answer["again"] != entries:
             t.given += ", called again"
             attempt = "What does your function still know of the first call in the second?"
             try:
@@ -88,11 +88,11 @@ def check_order(
     k, i = (graph.name(node) for node in wrong[0])
     expected = f"{i} after {k}, of which it is an input" if root_first else f"{i}, then {k}"
     expected += f": such as {names(graph, right)}"
-    got = names(graph, found)
+    got = names(graph, entries)
     if len(wrong) == len(sides):
         t.fail("reversed", expected, got, "All are there, in a right order from the wrong end.")
     met = [first_met(graph, queue, back) for queue in (False, True) for back in (False, True)]
-    if found in met or found[::-1] in met:
+    if entries in met or entries[::-1] in met:
         t.fail(
             "when_met",
             expected,
@@ -103,11 +103,11 @@ def check_order(
     t.fail("early", expected, got, attempt)
 
 
-def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], wanted: str) -> None:
+def check_each_once(t: Tester, graph: Graph, entries: list, right: list[int], wanted: str) -> None:
     """Fail unless the list has exactly these nodes: compare lengths first, then nodes."""
-    got = f"{len(found)} in the list: {names(graph, found)}" if found else "an empty list"
-    twice = sorted({k for k in found if found.count(k) > 1}) if len(found) < 1000 else []
-    met = set(found)
+    got = f"{len(entries)} in the list: {names(graph, entries)}" if entries else "an empty list"
+    twice = sorted({k for k in entries if entries.count(k) > 1}) if len(entries) < 1000 else []
+    met = set(entries)
     missing = [k for k in right if k not in met]
     if twice:
         t.fail(
@@ -121,7 +121,7 @@ def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], want
         if missing == [graph.top]:
             attempt = "The root itself belongs to the list."
         t.fail("missing", wanted, f"{got}; without {names(graph, missing)}", attempt)
-    if len(found) != len(right):
+    if len(entries) != len(right):
         t.fail("length", wanted, got, "Which nodes does the root not depend on?")
 
 
@@ -175,16 +175,16 @@ def check_depth(t: Tester, name: str, *, root_first: bool) -> None:
 
 def check_long(t: Tester, answer: dict, n: int, root_first: bool) -> None:
     """Fail unless the order of a chain is its only topological order."""
-    found = answer["found"]
-    if not isinstance(found, list) or len(found) != n + 1:
-        got = f"{len(found):,} nodes" if isinstance(found, list) else show(found)
+    order = answer["found"]
+    if not isinstance(order, list) or len(order) != n + 1:
+        got = f"{len(order):,} nodes" if isinstance(order, list) else show(order)
         t.fail(
             "length",
             f"a list of {n + 1:,} nodes",
             got,
             "What is large here, and what does it change?",
         )
-    if any((a < b) == root_first for a, b in pairwise(found)):
+    if any((a < b) == root_first for a, b in pairwise(order)):
         t.fail(
             "early",
             "the order of the chain",

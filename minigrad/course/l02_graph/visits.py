@@ -70,8 +70,8 @@ def wrong_counts(graph: Graph) -> list[tuple[str, dict[int, int], str]]:
 def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int], text: str) -> None:
     """Compare the number of visits of every node."""
     given = f'count_visits({graph.name(graph.top)}, "{algorithm}") of {text or graph.shape()}'
-    found = drive(t, "visits", graph, algorithm, given=given)
-    got, again = twice(t, graph, found, "the visits")
+    answer = drive(t, "visits", graph, algorithm, given=given)
+    got, again = twice(t, graph, answer, "the visits")
     if _agree(got, right):
         if not _agree(again, right):
             t.fail(

@@ -33,14 +33,14 @@ class Web:
 
     def behind(self, start: int) -> set[int]:
         """Return the nodes that a node reaches by at least one edge."""
-        found: set[int] = set()
+        reached: set[int] = set()
         waiting = self.edges(start)
         while waiting:
             node = waiting.pop()
-            if node not in found:
-                found.add(node)
+            if node not in reached:
+                reached.add(node)
                 waiting += self.edges(node)
-        return found
+        return reached
 
     def reachable(self) -> set[int]:
         """Return the root and all that it depends on."""
@@ -164,8 +164,8 @@ def drive(
     answer = t.drive(name, ops, inputs, at[graph.root], *more, given=given)
     for holder, key in ((answer, "found"), (answer.get("raised"), "path")):
         if holder and isinstance(holder.get(key), list | tuple):
-            found = holder[key]
-            holder[key] = type(found)(rows[k] if _is_place(k, rows) else k for k in found)
+            path = holder[key]
+            holder[key] = type(path)(rows[k] if _is_place(k, rows) else k for k in path)
     return answer
 
 

@@ -52,14 +52,14 @@ def join(nodes, inputs, kind=tuple):
         node.inputs = kind(None if i is None else nodes[i] for i in row)
 
 
-def places(found, nodes):
+def places(result, nodes):
     """Return places for a list of nodes, text for items that are none; describe anything else."""
-    if not isinstance(found, list | tuple):
-        return found
+    if not isinstance(result, list | tuple):
+        return result
     place = {id(node): k for k, node in enumerate(nodes)}
     # Take no repr of a node with a place: that would look at edges.
-    kept = [place[id(one)] if id(one) in place else repr(one)[:60] for one in found]
-    return kept if isinstance(found, list) else tuple(kept)
+    kept = [place[id(one)] if id(one) in place else repr(one)[:60] for one in result]
+    return kept if isinstance(result, list) else tuple(kept)
 
 
 def as_they_were(nodes, made, kind):
@@ -84,14 +84,14 @@ def find(mine, ops, inputs, root, before=None):
         join(nodes, inputs, Counted)
     made = [dict(vars(node)) for node in nodes]
     Counted.looks = 0
-    found = mine.find_cycle(nodes[root])
+    cycle = mine.find_cycle(nodes[root])
     looks, same = Counted.looks, as_they_were(nodes, made, Counted)
-    answer = places(found, nodes)
+    answer = places(cycle, nodes)
     mine.find_cycle(Node("leaf"))
     ring = Node("tanh")
     ring.inputs = (ring,)
     mine.find_cycle(ring)
-    stays = not isinstance(answer, list | tuple) or places(found, nodes) == answer
+    stays = not isinstance(answer, list | tuple) or places(cycle, nodes) == answer
     return {"found": answer, "looks": looks, "unchanged": same, "stays": stays}
 
 
@@ -105,8 +105,8 @@ def find_compared(mine, ops, inputs, root):
     """Return the same for a graph whose nodes count comparisons of two of them."""
     nodes = build(ops, inputs, node=Compared)
     Compared.times = 0
-    found = mine.find_cycle(nodes[root])
-    return {"found": places(found, nodes), "looks": 0, "compared": Compared.times}
+    cycle = mine.find_cycle(nodes[root])
+    return {"found": places(cycle, nodes), "looks": 0, "compared": Compared.times}
 
 
 def explained(mine, ops, lines):
@@ -117,13 +117,13 @@ def explained(mine, ops, lines):
     """
     nodes = [Node(op, line=line) for op, line in zip(ops, lines, strict=True)]
     path, made = [*nodes, nodes[0]], [dict(vars(node)) for node in nodes]
-    found = mine.explain_cycle(path)
+    explanation = mine.explain_cycle(path)
     same_nodes = as_they_were(nodes, made, tuple)
     for node, op, line in zip(nodes, reversed(ops), reversed(lines), strict=True):
         node.op, node.line = op, line
     later = mine.explain_cycle([*nodes, nodes[0]])
     same = len(path) == len(ops) + 1 and all(map(operator.is_, path, [*nodes, nodes[0]]))
-    return {"found": found, "later": later, "same": same, "same_nodes": same_nodes}
+    return {"found": explanation, "later": later, "same": same, "same_nodes": same_nodes}
 
 
 def asserted(mine, ops, inputs, root, before=None, lines=None, counted=True):

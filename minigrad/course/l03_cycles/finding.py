@@ -79,17 +79,17 @@ def ask(t: Tester, graph: Web, before: Web | None = None) -> Any:
 
 def check_none(t: Tester, graph: Web) -> None:
     """Fail unless find_cycle finds none."""
-    found = ask(t, graph)
-    if found is None:
+    cycle = ask(t, graph)
+    if cycle is None:
         return
-    of_nodes = isinstance(found, list) and all(isinstance(k, int) for k in found)
-    got = graph.path(found) if of_nodes else show(found)
+    of_nodes = isinstance(cycle, list) and all(isinstance(k, int) for k in cycle)
+    got = graph.path(cycle) if of_nodes else show(cycle)
     looked_at = [i for n in graph.reachable() for i in graph.edges(n)]
-    shared = [k for k in found if looked_at.count(k) > 1] if of_nodes else []
+    shared = [k for k in cycle if looked_at.count(k) > 1] if of_nodes else []
     if shared:
         say = f"Two ways lead to {graph.name(shared[0])}. Was it still open when you met it again?"
         t.fail("two_ways", "None: no node depends on itself", got, say)
-    if not of_nodes or not found:
+    if not of_nodes or not cycle:
         say = "None where there is no cycle, and a list of Nodes where there is one: nothing else."
         t.fail("type", "None", got, say)
     say = "From which node of yours can one come back to itself, along inputs?"
@@ -98,14 +98,14 @@ def check_none(t: Tester, graph: Web) -> None:
 
 def check_some(t: Tester, graph: Web) -> None:
     """Fail unless find_cycle finds a cycle."""
-    found = ask(t, graph)
-    if found is None:
+    cycle = ask(t, graph)
+    if cycle is None:
         example = graph.cycle() or []
         say = "Follow the inputs by hand. On the way, when is a node met that is still open?"
         if len(example) == 2:
             say = "A node may be its own input. When does your search compare a node with itself?"
         t.fail("overlooked", f"a cycle: {graph.path(example)}", "None", say)
-    check_path(t, graph, found)
+    check_path(t, graph, cycle)
 
 
 @find_cycle.check(points=1)
@@ -116,8 +116,8 @@ def no_cycle(t: Tester) -> None:
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 60)):
         check_none(t, random_web(t, n, cyclic=False))
     check_some(t, SOME[1])  # so that always returning None earns nothing
-    if (found := ask(t, CHAIN, before=RING)) is not None:
-        t.fail("kept", "None: no node depends on itself", show(found), CHANGED)
+    if (cycle := ask(t, CHAIN, before=RING)) is not None:
+        t.fail("kept", "None: no node depends on itself", show(cycle), CHANGED)
 
 
 @find_cycle.check(points=2)
@@ -127,10 +127,10 @@ def some_cycle(t: Tester) -> None:
         check_some(t, graph)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 60)):
         check_some(t, random_web(t, n, cyclic=True))
-    found = ask(t, RING, before=CHAIN)
-    if found is None:
+    cycle = ask(t, RING, before=CHAIN)
+    if cycle is None:
         t.fail("kept", f"a cycle: {RING.path(RING.cycle() or [])}", "None", CHANGED)
-    check_path(t, RING, found)
+    check_path(t, RING, cycle)
 
 
 @find_cycle.check(points=1)
@@ -152,27 +152,27 @@ def deep_and_wide(t: Tester) -> None:
         if how == "wide":
             how, graph, given = "find", wide_web(n), given + WIDE
         answer = drive(t, how, graph, given=given)
-        found = answer["found"]
+        cycle = answer["found"]
         check_looks(t, answer["looks"], n_edges(graph))
         most = 40 * n  # `in` over a list of all nodes compares n * n / 2 times
         if answer.get("compared", 0) > most:
             say = "`in` compares with the entries of a list one by one. What answers at once?"
             wanted = f"at most {most:,} comparisons of one node with another"
             t.fail("slow_in", wanted, f"{answer['compared']:,} comparisons", say)
-        if back is None and found is not None:
+        if back is None and cycle is not None:
             say = "No way leads from a node back to itself here. What does yours take for one?"
-            t.fail("false_alarm", "None", show(found)[:80], say)
+            t.fail("false_alarm", "None", show(cycle)[:80], say)
         if back is None:
             continue
-        if not isinstance(found, list):
+        if not isinstance(cycle, list):
             say = "The way from the last node back to itself is long. Where does yours leave it?"
-            t.fail("overlooked", "the cycle", show(found), say)
+            t.fail("overlooked", "the cycle", show(cycle), say)
         ring = [back, *range(n, back - 1, -1)]
-        start = found.index(back) if back in found else 0
-        turned = [*found[start:], *found[1 : start + 1]] if start else found
+        start = cycle.index(back) if back in cycle else 0
+        turned = [*cycle[start:], *cycle[1 : start + 1]] if start else cycle
         if turned != ring:
             say = "A cycle goes from node to node, each once. Which step forgets the way?"
-            got = f"{len(found):,} entries"
+            got = f"{len(cycle):,} entries"
             t.fail("value", f"the cycle, a list of {len(ring):,} entries", got, say)
     given = f"find_cycle({FAN.name(FAN.root)}) of {FAN.shape()}"
     answer = drive(t, "find", FAN, given=given)

@@ -31,19 +31,19 @@ NOWHERE = "The second gradient is not in it. Into which array was it added, and 
 BY_HAND = "Go through the calls by hand: what is in grads after each?"
 
 
-def stored(t: Tester, found: Any, key: str) -> np.ndarray:
+def stored(t: Tester, value: Any, key: str) -> np.ndarray:
     """Return the array that grads holds for this key; fail unless it holds one."""
-    if not isinstance(found, np.ndarray | np.generic):
-        missing = found is None
+    if not isinstance(value, np.ndarray | np.generic):
+        missing = value is None
         t.fail(
             "not_stored" if missing else "type",
             f"an array in grads[{key}]",
-            "no such key" if missing else show(found),
+            "no such key" if missing else show(value),
             "The sum has to stand in grads afterwards; nothing is returned."
             if missing
             else "grads holds the sum itself, an array; not its parts.",
         )
-    return np.asarray(found)
+    return np.asarray(value)
 
 
 def add_two(t: Tester) -> Iterator[list]:
@@ -67,13 +67,13 @@ def add_two(t: Tester) -> Iterator[list]:
         kind = "isinstance(grads.get(0), np.ndarray)"
         wanted = ["total", "grads.get(0) is first", "returned", "then", "first", kind]
         given = f"accumulate(grads, 0, g) with g = {show(g)}, then with {show(h)}"
-        found = t.drive("run", lines, wanted, [g, h], given=given)
+        results = t.drive("run", lines, wanted, [g, h], given=given)
         rtol = samples.tolerance(g.dtype)
-        now = stored(t, found[0], "0")
+        now = stored(t, results[0], "0")
         lost = now.shape == g.shape and np.array_equal(now, g)
         attempt = samples.attempt_for(g, now, NOWHERE if lost else BY_HAND)
         t.close(now, g + h, rtol=rtol, attempt=attempt, what="grads[0]")
-        yield found
+        yield results
 
 
 @accumulate.check(points=1)
@@ -86,7 +86,7 @@ def sums(t: Tester) -> None:
         'accumulate(grads, "b", h)',
         'accumulate(grads, "a", k)',
     )
-    found = t.drive("run", lines, ['grads.get("a")', 'grads.get("b")', "len(grads)"], given=given)
+    results = t.drive("run", lines, ['grads.get("a")', 'grads.get("b")', "len(grads)"], given=given)
     wrong = [
         Mistake("overwrites", k, "The second gradient took the first one's place: add it."),
         Mistake("first_only", g, "The second gradient for this key went nowhere."),
@@ -95,16 +95,16 @@ def sums(t: Tester) -> None:
         Mistake("mixed", g + h + k, "Another key's gradient is in this sum, too."),
         Mistake("mean", (g + k) / 2, "Gradients that arrive are added, not averaged."),
     ]
-    t.close(stored(t, found[0], '"a"'), g + k, attempt=BY_HAND, mistakes=wrong, what='grads["a"]')
+    t.close(stored(t, results[0], '"a"'), g + k, attempt=BY_HAND, mistakes=wrong, what='grads["a"]')
     t.close(
-        stored(t, found[1], '"b"'),
+        stored(t, results[1], '"b"'),
         h,
         attempt=BY_HAND,
         mistakes=[Mistake("doubled", 2 * h, "It was stored, and then added once more.")],
         what='grads["b"]',
     )
-    if found[2] != 2:
-        t.fail("keys", "two keys in grads", f"{show(found[2])}", "Only the given key is changed.")
+    if results[2] != 2:
+        t.fail("keys", "two keys in grads", f"{show(results[2])}", "Only the given key is changed.")
     for _, _, returned, *_ in add_two(t):
         if returned is not None:
             t.fail("returned", "None", show(returned), "The caller has grads. What changes there?")
@@ -132,8 +132,8 @@ def nobody_else(t: Tester) -> None:
         'accumulate(grads, "a", g)',
         'accumulate(grads, "a", g)',
     )
-    found = t.drive("run", lines, ['grads.get("a")'], given=given)
-    t.close(stored(t, found[0], '"a"'), np.full(2, 3.0), attempt=whose, what='grads["a"]')
+    results = t.drive("run", lines, ['grads.get("a")'], given=given)
+    t.close(stored(t, results[0], '"a"'), np.full(2, 3.0), attempt=whose, what='grads["a"]')
     for _, _, _, then, first, _ in add_two(t):
         if not np.array_equal(then, first):
             t.fail(

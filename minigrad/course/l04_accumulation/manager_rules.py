@@ -23,7 +23,7 @@ def must_raise(
 ) -> None:
     """Fail unless a program's last line raises this error and leaves all of `left` true."""
     _, given = program(*lines, last)
-    kinds, text, found = t.drive("failing", list(lines), last, list(left), given=given)
+    kinds, text, values = t.drive("failing", list(lines), last, list(left), given=given)
     if kinds is None:
         t.fail(key, f"{a_kind(error)} from the last line", "no error", attempt)
     if error not in kinds:
@@ -33,7 +33,7 @@ def must_raise(
             f"{kinds[0]}: {text}".rstrip(": ")[:160],
             attempt,
         )
-    broken = [one for one, holds in zip(left, found, strict=True) if holds is not True]
+    broken = [one for one, holds in zip(left, values, strict=True) if holds is not True]
     if broken:
         t.fail(
             "not_released" if "not TAPES" in left else "tape_lost",
@@ -51,7 +51,7 @@ def misuse(t: Tester) -> None:
         lines = [*BEGIN, boxes(a=a[:1], b=b[:1]), "gm.attach([a])", "gm.record()"]
         last = f"gm.backward({loss})"
         _, given = program(*lines, last)
-        kinds, said, found = t.drive("failing", lines, last, ["a.grad"], given=given)
+        kinds, said, values = t.drive("failing", lines, last, ["a.grad"], given=given)
         if kinds is not None:
             t.fail(
                 "one_element",
@@ -61,7 +61,7 @@ def misuse(t: Tester) -> None:
                 if "add" in loss
                 else "An empty tape is a tape, too: it does record. And is the loss on a tape?",
             )
-        check_grad(t, "a", found[0], np.ones(1))
+        check_grad(t, "a", values[0], np.ones(1))
     begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])")
     must_raise(
         t,
@@ -188,7 +188,7 @@ def an_error_on_the_way(t: Tester) -> None:
         last = "gm.backward(loss)"
         _, given = program(*lines, last)
         wanted = ["RULES.pop('bad') and len(TAPES)", "gm.tape is None", "a.grad", "b.grad"]
-        kinds, _, found = t.drive("failing", lines, last, wanted, given=given)
+        kinds, _, values = t.drive("failing", lines, last, wanted, given=given)
         if kinds is None or error not in kinds:
             t.fail(
                 "swallowed",
@@ -196,7 +196,7 @@ def an_error_on_the_way(t: Tester) -> None:
                 "no error" if kinds is None else kinds[0],
                 "Who calls backward must hear of it. Let the error pass, and clean up behind it.",
             )
-        n_tapes, ended, of_a, of_b = found
+        n_tapes, ended, of_a, of_b = values
         if n_tapes != 0 or ended is not True:
             t.fail(
                 "not_released",

@@ -80,11 +80,11 @@ def common_bytes(a: np.ndarray, b: np.ndarray) -> str:
 def addresses(array: np.ndarray) -> set[int]:
     """Return the addresses of all bytes in an array's elements."""
     start = array.__array_interface__["data"][0]
-    found = set()
+    byte_addresses = set()
     for index in np.ndindex(array.shape):
         first = start + sum(i * stride for i, stride in zip(index, array.strides, strict=True))
-        found.update(range(first, first + array.itemsize))
-    return found
+        byte_addresses.update(range(first, first + array.itemsize))
+    return byte_addresses
 
 
 @is_alias.check(points=1)

@@ -216,10 +216,10 @@ def at_the_limit(t: Tester) -> None:
     lines[1] = lines[1][0] + 100, lines[1][1] + 10
     limits = [fixed + 20 * each for fixed, each in lines]
     given = f"one measure, asked twice; its model grows between: fixed and per sample {lines}; "
-    found = t.drive("grown", lines, limits, given=given + f"limits {limits}")
-    if list(t.pair(found, 2, "two batches")) != [20, 20]:
+    batches = t.drive("grown", lines, limits, given=given + f"limits {limits}")
+    if list(t.pair(batches, 2, "two batches")) != [20, 20]:
         attempt = "Of the same function, too, the line may be another one by now. What do you keep?"
-        t.fail("kept", "20, then 20", ", then ".join(map(show, found)), attempt)
+        t.fail("kept", "20, then 20", ", then ".join(map(show, batches)), attempt)
     step = Step(t, fixed=0)
     step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
     for fixed in (0, 10**17 + 1):

@@ -101,19 +101,19 @@ def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict
             f"{show(live[0])} of them",
             "A step has a graph, and no more than its own. Where do these nodes come from?",
         )
-    found, _ = t.pair(seen["returned"], 2, "losses, mean_value")
-    if not isinstance(found, list) or not all(isinstance(loss, float) for loss in found):
+    losses, _ = t.pair(seen["returned"], 2, "losses, mean_value")
+    if not isinstance(losses, list) or not all(isinstance(loss, float) for loss in losses):
         t.fail(
             "losses",
             f"a list of {steps} floats",
-            f"{show(found)[:80]} …",
+            f"{show(losses)[:80]} …",
             "float(loss) is a number without a graph. What is in your list?",
         )
-    if len(found) != steps:
+    if len(losses) != steps:
         t.fail(
             "losses",
             f"{steps} losses, one a step",
-            f"{len(found)} losses",
+            f"{len(losses)} losses",
             "Which are missing, or are there some of another call?",
         )
     return seen, states, rewards
@@ -143,8 +143,8 @@ def learns(t: Tester, steps: int) -> None:
     """Compare this many steps with those of the unfixed loop."""
     seen, states, rewards = run(t, 16, steps=steps, batch=4, every=1)
     losses, means, trained = reference(states, rewards, seen["weights"])
-    found, mean = seen["returned"]
-    got = np.array(found)
+    returned_losses, mean = seen["returned"]
+    got = np.array(returned_losses)
     t.close(got, losses, rtol=1e-3, atol=1e-4, what="losses", attempt="Compare with the old loop.")
     moving = "The average must go on: 0.9 of what it was, 0.1 of the new mean. Only the graph goes."
     starts = "The average starts at 0. What is it after the first step?"

@@ -46,8 +46,8 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
         if depth > 1:
             attempt = "The base of a View may be a View again. How far must you go?"
         t.fail("no_version", expected, f"AttributeError: {after['refused']}", attempt)
-    found = after["storage"]
-    got = f"the Storage at version {found}"
+    version = after["storage"]
+    got = f"the Storage at version {version}"
     if not np.array_equal(after["values"], np.arange(float(size))):
         t.fail(
             "wrote",
@@ -55,16 +55,16 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
             "other values in the Storage",
             "The write has happened already. Your function only notes that it did.",
         )
-    if found == before:
+    if version == before:
         attempt = "Which object's version did your function change, or did it change none?"
         if depth:
             attempt = "x is a View: which Storage has its bytes, and is that the one you change?"
         if empty:
             attempt = "A write into no values is a write, too. What does your function ask first?"
         t.fail("unchanged", expected, got, attempt)
-    if found == before + 1 != before + times:
+    if version == before + 1 != before + times:
         t.fail("set", expected, got, "Each write counts: what happens at the second call?")
-    if found != before + times:
+    if version != before + times:
         t.fail("count", expected, got, "One call, one more: what does your function add?")
     if not after["same_objects"]:
         t.fail(
@@ -73,7 +73,7 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
             "another object in the place of one of them",
             "Others hold these very objects. What of them needs to change?",
         )
-    if after["later"] != LATE + 1 or type(found) is not int:
+    if after["later"] != LATE + 1 or type(version) is not int:
         t.given += f"; then its version is set to {LATE}, as by others' writes; bump_version(x)"
         t.fail(
             "other_number",
@@ -104,7 +104,7 @@ def through_views(t: Tester) -> None:
         check_bump(t, depth, before)
     check_bump(t, 2, before=3, empty=True)
     given = "Storages at versions 3, 8 and 0; bump_version(View(s)) for each, the View not kept"
-    found = t.drive("bump_in_turn", [3, 8, 0], given=given)
-    if found != [4, 9, 1]:
+    versions = t.drive("bump_in_turn", [3, 8, 0], given=given)
+    if versions != [4, 9, 1]:
         kept = "A new View may lie where an old one lay. What of it do you remember?"
-        t.fail("kept", "the Storages at versions 4, 9 and 1", f"at {show(found)}", kept)
+        t.fail("kept", "the Storages at versions 4, 9 and 1", f"at {show(versions)}", kept)

@@ -30,11 +30,11 @@ def under_views(storage, depth):
 
 def chain(shown):
     """Return the Views from this one to its Storage, with their parts, and the Storage's values."""
-    found = []
+    links = []
     while isinstance(shown, View):
-        found += [shown, shown.index]
+        links += [shown, shown.index]
         shown = shown.base
-    return [*found, shown, shown.data]
+    return [*links, shown, shown.data]
 
 
 def storage_under(shown):
@@ -60,14 +60,14 @@ def bump(mine, version, depth, times, size, late, place):
     try:
         for _ in range(times):
             returned = mine.bump_version(shown)
-        found, storage_under(shown).version = storage_under(shown).version, late
+        version_after, storage_under(shown).version = storage_under(shown).version, late
         mine.bump_version(shown)
     except AttributeError as error:
         if "setter" not in str(error):
             raise
         return {"refused": str(error)}
     return {
-        "storage": found,
+        "storage": version_after,
         "later": storage_under(shown).version,
         "values": storage_under(shown).data,
         "others": [other.version for other in others],
@@ -145,11 +145,11 @@ def grown(mine, lines, limits):
     def measure(batch):
         return now[0] + now[1] * batch
 
-    found = []
+    batches = []
     for line, limit in zip(lines, limits, strict=True):
         now[:] = line
-        found.append(mine.max_batch(measure, limit))
-    return found
+        batches.append(mine.max_batch(measure, limit))
+    return batches
 
 
 def bump_in_turn(mine, versions):

@@ -133,8 +133,8 @@ def facts(model):
 
 def known_as(parameters):
     """Return ids and addresses of parameters."""
-    found = list(parameters)
-    return {"ids": [p.id for p in found], "pointers": [p.data_ptr() for p in found]}
+    listed = list(parameters)
+    return {"ids": [p.id for p in listed], "pointers": [p.data_ptr() for p in listed]}
 
 
 GROWS = 1.5  # the factor by which training changes each value between the two calls

@@ -168,11 +168,11 @@ def interrupted(t: Tester, outside: bool, how: str, wanted: list, what: str) -> 
     given = f"mode.recording = {outside}; next(g) of a decorated generator; then {what}"
     seen = t.drive("interrupted", outside, how, given=given)
     said = "What your caller does to your generator, yours has to do to the body: at which line?"
-    found = [list(event) for event in seen["events"]]
-    bodies = [[e for e in events if e[0].startswith("body")] for events in (found, wanted)]
+    observed = [list(event) for event in seen["events"]]
+    bodies = [[e for e in events if e[0].startswith("body")] for events in (observed, wanted)]
     if bodies[0] == bodies[1]:
         said = "The body does what it should. What of it, and when, reaches your caller?"
-    expect(t, "what happened, in which mode", found, wanted, "interrupted", said)
+    expect(t, "what happened, in which mode", observed, wanted, "interrupted", said)
     leak = "However a generator ends, the mode afterwards is the caller's."
     expect(t, "mode.recording after", seen["after"], outside, "generator_leaks", leak)
 

@@ -69,28 +69,28 @@ class Case:
         given = f'ctx: op "{self.op}", line "{self.line}", saved {kept}{then}'
         arguments: list[Any] = [self.op, self.line, self.versions, self.depths]
         arguments += [[list(write) for write in writes], is_freed, self.same, looked]
-        found = self.t.drive("saved", *arguments, given=given)
-        if found["changed"]:
+        report = self.t.drive("saved", *arguments, given=given)
+        if report["changed"]:
             self.t.fail(
                 "changed",
                 "the same answer to the same question, twice",
                 "something else the second time: a saved value, a version or ctx was changed",
                 "It only looks. Who else reads these versions?",
             )
-        return found
+        return report
 
     def alarm(
         self, writes: list[tuple[int, int]], key: str, attempt: str, looked: bool = False
     ) -> str:
         """Fail unless it raises the named error; return the error's text."""
-        found = self.ask(writes, looked=looked)
+        report = self.ask(writes, looked=looked)
         last = self.versions[-1]  # of the one Storage, if all show it
         place = writes[0][0] if writes else [v != last for v in self.versions].index(True)
         expected = f"a {ERROR}: saved[{place}] was written to"
-        if "returned" in found:
-            self.t.fail(key, expected, f"no error: it returned {show(found['returned'])}", attempt)
-        if ERROR not in found["raised"]:
-            name, text = found["raised"][0], str(found["text"])[:80]
+        if "returned" in report:
+            self.t.fail(key, expected, f"no error: it returned {show(report['returned'])}", attempt)
+        if ERROR not in report["raised"]:
+            name, text = report["raised"][0], str(report["text"])[:80]
             self.t.fail(
                 "wrong_error",
                 expected,
@@ -98,21 +98,21 @@ class Case:
                 "Is it raised, or does a line fail that makes the text? The class for it is at the "
                 "top of your file.",
             )
-        return str(found["text"])
+        return str(report["text"])
 
     def no_alarm(self, why: str, attempt: str, **what: Any) -> None:
         """Fail if something is raised or returned."""
-        found = self.ask(**what)
-        if "raised" in found:
-            got = f"{found['raised'][0]}: {str(found['text'])[:100]}"
-            if what.get("is_freed") and ERROR not in found["raised"]:
+        report = self.ask(**what)
+        if "raised" in report:
+            got = f"{report['raised'][0]}: {str(report['text'])[:100]}"
+            if what.get("is_freed") and ERROR not in report["raised"]:
                 attempt = "ctx.saved is None here: no tuple. What is there to compare?"
             self.t.fail("false_alarm", f"no error: {why}", got, attempt)
-        if found["returned"] is not None:
+        if report["returned"] is not None:
             self.t.fail(
                 "returned",
                 "None",
-                show(found["returned"]),
+                show(report["returned"]),
                 "It raises, or it returns nothing: the engine looks at no answer.",
             )
 

@@ -273,7 +273,7 @@ def check_two_calls(
         given += f"y{order[1]}, dy = {spelled(dy)}"
         n1, n2 = numbers
         each = [[x1, list(n1)], [x2, list(n2)]]
-        *found, before, later = t.pair(
+        *gradients, before, later = t.pair(
             ask(t, "two_calls", name, each, dy, list(order), given=given), 4, "dx1, dx2, y1, y1"
         )
         if not np.array_equal(before, later, equal_nan=True):
@@ -282,5 +282,5 @@ def check_two_calls(
                 "shared_result", "y1 as it was returned", "another y1 after the call for y2", say
             )
         mistake = Mistake("shared_state", slope(x2, dy, *n2), shared)
-        for what, dx, x, n in zip(("dx1", "dx2"), found, (x1, x2), numbers, strict=True):
+        for what, dx, x, n in zip(("dx1", "dx2"), gradients, (x1, x2), numbers, strict=True):
             t.close(dx, slope(x, dy, *n), what=what, mistakes=[mistake], attempt=NOT_SHARED)

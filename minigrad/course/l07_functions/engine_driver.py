@@ -18,8 +18,8 @@ def not_static(mine, name=None):
     """Return the report of `told` on a Function whose methods are not static, None if they are."""
     function = getattr(mine, name, None) if isinstance(name, str) else None
     for part in ("forward", "backward"):
-        found = vars(function).get(part) if isinstance(function, type) else None
-        if found is not None and not isinstance(found, staticmethod):
+        method = vars(function).get(part) if isinstance(function, type) else None
+        if method is not None and not isinstance(method, staticmethod):
             text = f"{name}.{part} is no static method: its ctx would be the object"
             return {"raised": "TypeError", "text": text, "got": "", "fix": "", "line": None}
     return None
@@ -114,26 +114,26 @@ def two_calls(mine, name, calls, dy, order):
 
     Return the gradient of each, and the first call's result before and after the second call.
     """
-    function, xs, found = getattr(mine, name), [leaf(x) for x, _ in calls], {}
+    function, xs, gradients = getattr(mine, name), [leaf(x) for x, _ in calls], {}
     ys = [function.apply(xs[0], *calls[0][1])]
     first = ys[0].numpy().copy()
     ys.append(function.apply(xs[1], *calls[1][1]))
     later = ys[0].numpy().copy()
     for which in order:
-        found[which] = plain(mg.gradients(ys[which - 1], xs[which - 1], mg.variable(dy)))
-    return [found[1], found[2], first, later]
+        gradients[which] = plain(mg.gradients(ys[which - 1], xs[which - 1], mg.variable(dy)))
+    return [gradients[1], gradients[2], first, later]
 
 
 @told
 def declaration(mine, name, x):
     """Return pseudo_gradient before and after a call, and whether gradcheck passes."""
     function = getattr(mine, name)
-    found = {"pseudo_gradient": declared(mine, name), "gradcheck": True}
+    report = {"pseudo_gradient": declared(mine, name), "gradcheck": True}
     try:
         gradcheck(function.apply, [leaf(x)])
     except mg.errors.GradcheckError:
-        found["gradcheck"] = False
-    return {**found, "later": getattr(function, "pseudo_gradient", None)}
+        report["gradcheck"] = False
+    return {**report, "later": getattr(function, "pseudo_gradient", None)}
 
 
 MOST_SEEN = 8  # how many of the points of f's calls are returned
@@ -180,10 +180,10 @@ def product(mine, kind, weights, x, v, requires_grad):
         seen.append(x.detach())
         return f(Probe.apply(x, counts))
 
-    found = mine.hvp(counted, given, given if v is None else mg.variable(v))
+    hv = mine.hvp(counted, given, given if v is None else mg.variable(v))
     return {
-        "found": plain(found),
-        "type": type(found).__name__,
+        "found": plain(hv),
+        "type": type(hv).__name__,
         "counts": counts,
         "seen": [plain(one) for one in seen[:MOST_SEEN]],
         "x": plain(given),
@@ -197,8 +197,8 @@ def product_beside_weights(mine, kind, w, x, v):
     """Call hvp for an f whose weights require gradients and already have one."""
     weights = with_gradient(w)
     before = plain(weights.grad)
-    found = mine.hvp(scalar_function(kind, [weights]), mg.variable(x), mg.variable(v))
-    return {"found": plain(found), "before": before, "after": plain(weights.grad)}
+    hv = mine.hvp(scalar_function(kind, [weights]), mg.variable(x), mg.variable(v))
+    return {"found": plain(hv), "before": before, "after": plain(weights.grad)}
 
 
 def score(kind, weights, x):
@@ -213,16 +213,16 @@ def penalty(mine, kind, inner, outer, x, requires_grad):
     """Call gradient_penalty, go backward from it, and return every gradient."""
     weights = leaf(inner), leaf(outer)
     given = with_gradient(x) if requires_grad else mg.variable(x)
-    found = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
-    if not isinstance(found, mg.Variable) or found.size != 1:
-        return {"penalty": plain(found), "type": type(found).__name__}
+    result = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
+    if not isinstance(result, mg.Variable) or result.size != 1:
+        return {"penalty": plain(result), "type": type(result).__name__}
     early = [plain(one.grad) for one in (*weights, given)]
-    if found.requires_grad:
-        found.backward()
+    if result.requires_grad:
+        result.backward()
     return {
-        "penalty": float(found.item()),
+        "penalty": float(result.item()),
         "type": "one Variable",
-        "recorded": found.requires_grad,
+        "recorded": result.requires_grad,
         "early": early,
         "gradients": [plain(one.grad) for one in weights],
         "x": plain(given),

@@ -111,15 +111,15 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
         t, "product", kind, weights, x, None if is_x else v, requires_grad, given=given,
         without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH,
     )  # fmt: skip
-    found = entries(t, got, "found", "counts", "seen", "x", "grad", "requires_grad")
-    if found[0] is not None and got.get("type") != "Variable":
+    observed = entries(t, got, "found", "counts", "seen", "x", "grad", "requires_grad")
+    if observed[0] is not None and got.get("type") != "Variable":
         t.fail(
             "not_variable",
             "H @ v, a Variable",
-            f"{show(found[0])}, of type {str(got.get('type'))[:40]}",
+            f"{show(observed[0])}, of type {str(got.get('type'))[:40]}",
             "What mg.gradients gives is a Variable already. Which step makes something else of it?",
         )
-    return found
+    return observed
 
 
 def product(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -131,11 +131,11 @@ def check_value(t: Tester, kind: str, *shape: int, along: float | None = None) -
     """Check one product; `along`: the value of all entries of v."""
     weights, x, v = case(t, kind, *shape)
     v = v if along is None else np.full_like(v, along)
-    found = ask_hvp(t, kind, weights, x, v)[0]
+    hv = ask_hvp(t, kind, weights, x, v)[0]
     g, rows = slope(kind, weights, x), product(kind, weights, x, np.ones_like(x))
     diagonal = np.diag(hessian(kind, weights, x)).reshape(x.shape)
     t.close(
-        found,
+        hv,
         product(kind, weights, x, v),
         what="H @ v",
         rtol=1e-6,
@@ -178,9 +178,9 @@ def symmetric(t: Tester) -> None:
     """For a small network, u @ (H v) equals v @ (H u), and both agree with differences."""
     weights, x, v = case(t, "network", 5)
     u = np.round(t.random.uniform(-1, 1, 5), 1)
-    found = [ask_hvp(t, "network", weights, x, one)[0] for one in (v, u)]
-    if all(isinstance(one, np.ndarray) and one.shape == x.shape for one in found):
-        left, right = float(u @ found[0]), float(v @ found[1])
+    products = [ask_hvp(t, "network", weights, x, one)[0] for one in (v, u)]
+    if all(isinstance(one, np.ndarray) and one.shape == x.shape for one in products):
+        left, right = float(u @ products[0]), float(v @ products[1])
         if not agree(right, left, rtol=1e-8, atol=1e-8):
             t.fail(
                 "asymmetric",
@@ -189,7 +189,7 @@ def symmetric(t: Tester) -> None:
                 "H[i, j] is H[j, i]. Which step treats v unlike u, or keeps something of the "
                 "first call?",
             )
-    for one, along in zip(found, (v, u), strict=True):
+    for one, along in zip(products, (v, u), strict=True):
         t.close(
             one,
             hessian("network", weights, x) @ along,
@@ -205,10 +205,10 @@ def linear(t: Tester) -> None:
     """It gives zeros for a linear f, whose gradient does not depend on x."""
     for shape in ((2,), (2, 2), ()):
         weights, x, v = case(t, "linear", *shape)
-        found = ask_hvp(t, "linear", weights, x, v)[0]
-        if found is None:
+        hv = ask_hvp(t, "linear", weights, x, v)[0]
+        if hv is None:
             t.fail("none", f"H @ v = {show(0 * x)}", "None", CONSTANT)
-        t.close(found, 0 * x, what="H @ v", attempt=CONSTANT)
+        t.close(hv, 0 * x, what="H @ v", attempt=CONSTANT)
 
 
 @hvp.check(points=2)
@@ -217,7 +217,7 @@ def exact_and_cheap(t: Tester) -> None:
     n = int(t.random.integers(12, 20))
     weights, x, v = case(t, "cubes", n)
     given = f"hvp(f, x, v) for f(x) = sum(c * x**3) of {n} entries"
-    found, counts, seen, *_ = ask_hvp(t, "cubes", weights, x, v, given=given)
+    hv, counts, seen, *_ = ask_hvp(t, "cubes", weights, x, v, given=given)
     forward, backward = entries(t, counts, "forward", "backward")
     if elsewhere := [at for at in seen if not np.array_equal(at, x)]:
         away = np.abs(elsewhere[-1] - x).max() if np.shape(elsewhere[-1]) == x.shape else np.nan
@@ -243,7 +243,7 @@ def exact_and_cheap(t: Tester) -> None:
             "The graph of the first call serves both passes.",
         )
     right = product("cubes", weights, x, v)
-    t.close(found, right, what="H @ v", attempt="Cheap it is. Is it right for many entries, too?")
+    t.close(hv, right, what="H @ v", attempt="Cheap it is. Is it right for many entries, too?")
 
 
 @hvp.check(points=1)
@@ -252,7 +252,7 @@ def leaves_no_trace(t: Tester) -> None:
     say = "Work on a leaf of your own, x.detach(), and let the caller's x be."
     for requires_grad in (False, True):
         weights, x, v = case(t, "cubes", 2)
-        found, _, _, after, grad, flag = ask_hvp(
+        hv, _, _, after, grad, flag = ask_hvp(
             t, "cubes", weights, x, v, requires_grad=requires_grad
         )
         if flag is not requires_grad:
@@ -264,18 +264,18 @@ def leaves_no_trace(t: Tester) -> None:
             )
         t.close(after, x, what="x", attempt=say)
         right = product("cubes", weights, x, v)
-        t.close(found, right, what="H @ v", attempt="Is it right where x requires gradients, too?")
+        t.close(hv, right, what="H @ v", attempt="Is it right where x requires gradients, too?")
     weights, x, _ = case(t, "quadratic", 2)
-    found, right = ask_hvp(t, "quadratic", weights, x, x)[0], product("quadratic", weights, x, x)
-    t.close(found, right, what="H @ v", attempt=f"v requires no gradient. Does yours? {say}")
+    hv, right = ask_hvp(t, "quadratic", weights, x, x)[0], product("quadratic", weights, x, x)
+    t.close(hv, right, what="H @ v", attempt=f"v requires no gradient. Does yours? {say}")
     for kind in ("linear", "cubes"):
         weights, x, v = case(t, kind, 2)
         given = f"{describe(kind, weights, x, v)}; c requires gradients and has a .grad already"
         got = ask(t, "product_beside_weights", kind, weights[0], x, v, given=given,
                   without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH)  # fmt: skip
-        found, before, after = entries(t, got, "found", "before", "after")
-        if found is None:
+        hv, before, after = entries(t, got, "found", "before", "after")
+        if hv is None:
             t.fail("none", f"H @ v = {show(product(kind, weights, x, v))}", "None", CONSTANT)
-        t.close(found, product(kind, weights, x, v), what="H @ v", attempt=CONSTANT)
+        t.close(hv, product(kind, weights, x, v), what="H @ v", attempt=CONSTANT)
         writes = "x.backward() writes into every leaf it reaches. mg.gradients writes nowhere."
         t.close(after, before, what="c.grad", attempt=writes)

@@ -91,7 +91,7 @@ def wrong_values(g: np.ndarray) -> list[Mistake]:
     """Return what people compute by mistake instead of the mean of (|g_i| - 1)**2."""
     norms, n = np.sqrt(np.sum(g**2, axis=1)), len(g)
     scaled = norms / n
-    found = [
+    wrong = [
         (
             "whole_batch",
             (np.sqrt(np.sum(g**2)) - 1) ** 2,
@@ -120,7 +120,7 @@ def wrong_values(g: np.ndarray) -> list[Mistake]:
             "The norm runs along the wrong axis. A row is one example.",
         ),
     ]
-    return [Mistake(key, float(value), say) for key, value, say in found]
+    return [Mistake(key, float(value), say) for key, value, say in wrong]
 
 
 def check_value(t: Tester, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> Any:
@@ -132,25 +132,25 @@ def check_value(t: Tester, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) 
 
 def check_found(t: Tester, got: Any, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> None:
     """Compare the penalty's value with the right one."""
-    found = entries(t, got, "penalty")[0]
-    if found is None:
+    penalty = entries(t, got, "penalty")[0]
+    if penalty is None:
         t.none("the penalty, a Variable of one element")
-    if isinstance(found, np.ndarray) and np.size(found) != 1:
+    if isinstance(penalty, np.ndarray) and np.size(penalty) != 1:
         t.fail(
             "not_one",
             "one element",
-            show(found),
+            show(penalty),
             "A loss is one number. What turns one number a row into one?",
         )
     if got.get("type") != "one Variable":
         t.fail(
             "not_variable",
             "a Variable of one element",
-            f"{show(found)}, of type {str(got.get('type'))[:40]}",
+            f"{show(penalty)}, of type {str(got.get('type'))[:40]}",
             "A loss must know how it was computed, and a plain number does not.",
         )
     t.close(
-        found,
+        penalty,
         right("tanh", inner, outer, x),
         what="penalty",
         mistakes=wrong_values(slopes("tanh", inner, outer, x)),
@@ -210,9 +210,9 @@ def dead_rows(t: Tester) -> None:
     inner, outer, _ = case(t, 2, 2, 2)
     x = np.round(np.array([[-1.0], [1.0]]) * t.random.uniform(0.2, 1, (2, 2)), 1)
     got = ask_penalty(t, "relu", inner, outer, x)
-    found, gradients = entries(t, got, "penalty", "gradients")
+    penalty, gradients = entries(t, got, "penalty", "gradients")
     t.close(
-        found,
+        penalty,
         right("relu", inner, outer, x),
         rtol=1e-5,  # adding something tiny below the root is right as well
         what="penalty",

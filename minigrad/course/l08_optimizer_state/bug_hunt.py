@@ -93,11 +93,11 @@ def repair(t: Tester) -> None:
         got = tune(t, values, batches, prefix, after, story)
         for name in names:
             if name.startswith(prefix) and not is_same(got[name], before[name]):
-                wanted, found = show_both(before[name], got[name])
+                wanted, actual = show_both(before[name], got[name])
                 t.fail(
                     "frozen_moved",
                     f"{name} = {wanted}: its value when it was frozen",
-                    f"{name} = {found} after the last step",
+                    f"{name} = {actual} after the last step",
                     "What is in its grad when step_all comes to it? Print it after each function.",
                 )
         check_trained(t, got, expected, values)
@@ -136,11 +136,11 @@ def check_trained(t: Tester, got: dict, expected: dict, values: dict) -> None:
         if agree(got[name], right, rtol=1e-9, atol=1e-12):
             continue
         stands = is_same(got[name], values[name])
-        wanted, found = show_both(right, got[name])
+        wanted, actual = show_both(right, got[name])
         t.fail(
             "stands" if stands else "not_trained",
             f"{name} = {wanted}",
-            f"{name} = {found}" + (", as at first" if stands else ""),
+            f"{name} = {actual}" + (", as at first" if stands else ""),
             "Only what is frozen stays. What keeps the rest from its gradients?"
             if stands
             else "What is not frozen must be trained as before, decay and momentum included.",

@@ -110,17 +110,17 @@ def check_arrays(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], ma
             "Who called you holds these arrays. What writes into an array, what makes a new one?",
         )
     one_by_one = [g * min(1.0, max_norm / (norm_of([g]) or max_norm)) for g in gradients]
-    for number, (found, gradient) in enumerate(zip(got["gradients"], gradients, strict=True)):
+    for number, (clipped, gradient) in enumerate(zip(got["gradients"], gradients, strict=True)):
         right = gradient.astype(np.float64) * (max_norm / norm)
         alone = "Each array was cut by itself, so the step points elsewhere. One factor for all."
         cut = "Single entries were cut off, which turns the step. Make all shorter alike."
         t.close(
-            found.astype(np.float64),
+            clipped.astype(np.float64),
             right,
             rtol=1e-9 if all(g.dtype == np.float64 for g in gradients) else 1e-4,
             atol=0,
             what=f"gradients[{number}]",
-            attempt=samples.attempt_for(gradient, found, BY_ONE),
+            attempt=samples.attempt_for(gradient, clipped, BY_ONE),
             mistakes=[
                 Mistake("each_alone", one_by_one[number].astype(np.float64), alone),
                 Mistake("cut_entries", np.clip(gradient, -max_norm, max_norm), cut),
@@ -186,13 +186,13 @@ def untouched(t: Tester) -> None:
     for gradients, max_norm in cases:
         got = ask(t, gradients, max_norm)
         check_norm(t, got, gradients, max_norm)
-        for number, (found, gradient) in enumerate(zip(got["gradients"], gradients, strict=True)):
-            if not is_same(found, gradient):
-                grew = np.abs(found).sum() > np.abs(gradient).sum() * 1.001
+        for number, (after, gradient) in enumerate(zip(got["gradients"], gradients, strict=True)):
+            if not is_same(after, gradient):
+                grew = np.abs(after).sum() > np.abs(gradient).sum() * 1.001
                 t.fail(
                     "enlarged" if grew else "touched",
                     f"gradients[{number}] bit for bit as it was: the norm is not above {max_norm}",
-                    f"gradients[{number}] = {show_both(gradient, found)[1]}",
+                    f"gradients[{number}] = {show_both(gradient, after)[1]}",
                     "A small gradient says that the goal is near. Why make it longer?"
                     if grew
                     else "What is multiplied here, and when must it not be?",

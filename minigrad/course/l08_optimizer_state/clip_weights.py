@@ -120,11 +120,11 @@ def check_values(
         )
         gradient = gradients.get(name)
         if not is_same(got["grads"][name], gradient):
-            wanted, found = show_both(gradient, got["grads"][name])
+            wanted, actual = show_both(gradient, got["grads"][name])
             t.fail(
                 "clipped_gradient",
                 f"{name}.grad = {wanted}, as it was",
-                f"{name}.grad = {found}",
+                f"{name}.grad = {actual}",
                 "Weights are to be cut here, gradients are another matter.",
             )
 

@@ -254,7 +254,7 @@ def load(mine, values, state, saved, has_stranger=False, lets_through=False):
             returned, raised = mine.load_state_dict(model, optimizer, saved), None
     except caught(lets_through) as error:
         returned, raised = None, described(error)
-    found, strangers = by_name(model, optimizer.state)
+    named_state, strangers = by_name(model, optimizer.state)
     kept = plain(saved)
     for slots in optimizer.state.values() if isinstance(optimizer.state, dict) else ():
         for array in slots.values() if isinstance(slots, dict) else ():
@@ -263,7 +263,7 @@ def load(mine, values, state, saved, has_stranger=False, lets_through=False):
     return {
         "returned": plain(returned),
         "raised": raised,
-        "state": found,
+        "state": named_state,
         "strangers": strangers,
         "kept": kept,
         "later": plain(saved),
@@ -287,7 +287,7 @@ def replace(mine, values, state, name, new_values, keep_state, lets_through=Fals
         new, raised = None, described(error)
     held = list(optimizer.parameters)
     placed = model.get(name)
-    found, strangers = by_name(model, optimizer.state)
+    named_state, strangers = by_name(model, optimizer.state)
     return {
         "raised": raised,
         "returned": new if new is None or isinstance(new, np.ndarray) else type(new).__name__,
@@ -309,7 +309,7 @@ def replace(mine, values, state, name, new_values, keep_state, lets_through=Fals
             or not array_equal(array, values[n])
         ],
         "old_id_in_state": isinstance(optimizer.state, dict) and old.id in optimizer.state,
-        "state": found,
+        "state": named_state,
         "strangers": [key for key in strangers if key != str(old.id)],
     }
 

@@ -71,9 +71,9 @@ def check_state(t: Tester, got: dict[str, Any], saved: dict, values: dict, befor
             f"ValueError: {got['raised']['text'][:80]}",
             "Every name and every shape fits here. Which condition is wrong?",
         )
-    found = got["state"]
-    if not isinstance(found, dict):
-        t.fail("no_dict", expected, show(found), "optimizer.state is a dict, by id.")
+    loaded = got["state"]
+    if not isinstance(loaded, dict):
+        t.fail("no_dict", expected, show(loaded), "optimizer.state is a dict, by id.")
     if got["strangers"]:
         by_name = set(got["strangers"]) <= set(values)
         t.fail(
@@ -82,28 +82,28 @@ def check_state(t: Tester, got: dict[str, Any], saved: dict, values: dict, befor
             f"the keys {', '.join(got['strangers'])}, ids of no parameter of this model",
             "step() looks for p.id. How do you come from a name to the id of today?",
         )
-    if is_same(found, saved):
+    if is_same(loaded, saved):
         nothing_returned(t, got["returned"])
         return
-    slots = [slots.get("momentum") for slots in found.values() if isinstance(slots, dict)]
+    slots = [slots.get("momentum") for slots in loaded.values() if isinstance(slots, dict)]
     if any(isinstance(array, np.generic) for array in slots):
         attempt = "An array without axes is an array, too. Which copy makes a number of it?"
         t.fail("number", expected, "a NumPy number in the place of an array", attempt)
     shown, wanted = (
         {name: str(s.get("momentum")) for name, s in state.items() if isinstance(s, dict)}
-        for state in (found, saved)
+        for state in (loaded, saved)
     )
     placed = dict(zip(values, saved.values(), strict=False))
     key, attempt = "value", "Bit for bit: which numbers, shapes and dtypes are not those of saved?"
-    if is_same(found, placed) or (
+    if is_same(loaded, placed) or (
         shown != wanted and sorted(shown.values()) == sorted(wanted.values())
     ):
         key, attempt = "by_place", "The state of one went to another, of the same shape. No error!"
-    elif before and is_same(found, before | saved):
+    elif before and is_same(loaded, before | saved):
         key, attempt = "left_over", "What saved does not name has kept what it had before the call."
-    elif is_same(found, before):
+    elif is_same(loaded, before):
         key, attempt = "not_loaded", "Nothing has arrived in optimizer.state. Where did you put it?"
-    elif found.keys() - saved.keys():
+    elif loaded.keys() - saved.keys():
         key, attempt = "too_many", "A name that is not in saved starts anew: without an entry."
     t.fail(key, expected, found_text, attempt)
 
@@ -196,10 +196,10 @@ def refused(t: Tester, values: dict, like: dict, wrong: str, why: str) -> None:
             "Whoever reads it has a thousand parameters. What do they want to know first?",
         )
     if got["strangers"] or not is_same(got["state"], before):
-        wanted, found = show_both(before, got["state"])
+        wanted, actual = show_both(before, got["state"])
         t.fail(
             "half_loaded",
             f"after the error, the state as before: {wanted}",
-            found,
+            actual,
             "The error came after something had been written. In which order do you work?",
         )

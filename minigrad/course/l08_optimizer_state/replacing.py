@@ -158,13 +158,13 @@ def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, nam
         )
     if is_same(got["state"], expected):
         return
-    found = got["state"]
+    state_after = got["state"]
     key, attempt = "value", "Whose state has changed, and in which line?"
-    if not isinstance(found, dict) or is_same(found, {}):
+    if not isinstance(state_after, dict) or is_same(state_after, {}):
         key, attempt = "all_lost", "The other parameters need theirs."
-    elif name in expected and name not in found:
+    elif name in expected and name not in state_after:
         key, attempt = "lost", "keep_state is True: under which id will step() look for it now?"
-    elif name in found and name not in expected:
+    elif name in state_after and name not in expected:
         had = name in state
         key = "kept" if had else "invented"
         attempt = (

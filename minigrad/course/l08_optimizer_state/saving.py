@@ -67,11 +67,11 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
     given += f"; state (by name): {show(state, bare=True)}"
     got = t.drive("save", values, state, list(frozen), given=given)
     wanted = {name: state[name] for name in values if name in state}
-    found = got["saved"]
-    if found is None:
+    saved = got["saved"]
+    if saved is None:
         t.none(show(wanted, bare=True))
-    if not isinstance(found, dict):
-        t.fail("no_dict", show(wanted, bare=True), show(found), "Return a dict.")
+    if not isinstance(saved, dict):
+        t.fail("no_dict", show(wanted, bare=True), show(saved), "Return a dict.")
     if got["mixed"]:
         t.fail(
             "kept",
@@ -79,49 +79,49 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
             "what a call for another model returned is in it",
             "What outlives a call in your code: a default argument, a global?",
         )
-    if not is_same(found, wanted):
+    if not is_same(saved, wanted):
         key, attempt = "value", "Which name belongs to which id? The model tells."
         kinds = {
             type(value).__name__
-            for slots in found.values()
+            for slots in saved.values()
             if isinstance(slots, dict)
             for value in slots.values()
         }
-        if found.keys() & got["ids"].values():
+        if saved.keys() & got["ids"].values():
             key = "by_id"
             attempt = "These keys are ids. In tomorrow's process the parameters have other ids."
-        elif any(isinstance(name, int) for name in found):
+        elif any(isinstance(name, int) for name in saved):
             key = "by_place"
             attempt = "These keys are places in a list. What if the order is another tomorrow?"
-        elif set(found) == set(values) != set(wanted):
+        elif set(saved) == set(values) != set(wanted):
             key, attempt = "too_many", "A parameter without state is left out. Which one is it?"
-        elif not all(isinstance(slots, dict) for slots in found.values()):
+        elif not all(isinstance(slots, dict) for slots in saved.values()):
             key, attempt = "flat", "Per name a dict, {'momentum': array}: Adam keeps more than one."
-        elif found.keys() == wanted.keys() and kinds - {"ndarray"}:
+        elif saved.keys() == wanted.keys() and kinds - {"ndarray"}:
             t.fail(
                 "no_array",
                 f"{show(wanted, bare=True)} with arrays in it",
                 f"{' and '.join(sorted(kinds))} in place of the arrays",
                 "A copy of an array is an array: a.copy().",
             )
-        elif is_same(found, {name: wanted[name] for name in wanted if name in found}):
+        elif is_same(saved, {name: wanted[name] for name in wanted if name in saved}):
             key, attempt = "missing", "Whatever has state is saved. What sets apart what is not?"
-        elif len(found) > 1 and any(
-            is_same(found, dict.fromkeys(found, slots)) for slots in wanted.values()
+        elif len(saved) > 1 and any(
+            is_same(saved, dict.fromkeys(saved, slots)) for slots in wanted.values()
         ):
             key, attempt = "one_for_all", "All names show one state. How many inner dicts are made?"
-        elif found.keys() == wanted.keys() and all(
-            agree(found[name].get("momentum"), wanted[name]["momentum"], rtol=1e-3)
+        elif saved.keys() == wanted.keys() and all(
+            agree(saved[name].get("momentum"), wanted[name]["momentum"], rtol=1e-3)
             for name in wanted
         ):
             key, attempt = "rounded", "A copy is the same bit for bit. Which digits has yours lost?"
             for name in wanted:
-                copied, right = found[name]["momentum"], wanted[name]["momentum"]
+                copied, right = saved[name]["momentum"], wanted[name]["momentum"]
                 if copied.dtype != right.dtype:
                     here = f"{name}: momentum of dtype"
                     attempt = "A copy has the dtype of what it copies. What else does your call do?"
                     t.fail("dtype", f"{here} {right.dtype}", f"{here} {copied.dtype}", attempt)
-        t.fail(key, *show_both(wanted, found), attempt)
+        t.fail(key, *show_both(wanted, saved), attempt)
     if not is_same(got["later"], wanted):
         kept, changed = show_both(wanted, got["later"])
         t.fail(

@@ -94,11 +94,11 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
                 )
             gradient = rounds[step - 1]["gradients"].get(name)
             if not is_same(row["grads"][name], gradient):
-                wanted, found = show_both(gradient, row["grads"][name])
+                wanted, actual = show_both(gradient, row["grads"][name])
                 t.fail(
                     "changed_gradient",
                     f"{name}.grad after step {step} as it was: {wanted}",
-                    f"{name}.grad = {found}",
+                    f"{name}.grad = {actual}",
                     "Someone may still look at it. Which line writes into the array of p.grad?",
                 )
     return rows
@@ -106,7 +106,7 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
 
 def expected(values: dict[str, np.ndarray], rounds: list[Round], kind: str = "") -> list[tuple]:
     """Return (values, momentum) after each step, right or as a common mistake gives them."""
-    x, v, common, found = dict(values), {}, 0.0, []
+    x, v, common, history = dict(values), {}, 0.0, []
     for now in rounds:
         h = (rounds[0] if kind == "fixed" else now)["hyper"]
         for name, g in now["gradients"].items():
@@ -117,8 +117,8 @@ def expected(values: dict[str, np.ndarray], rounds: list[Round], kind: str = "")
             old = 0.0 * g if kind == "started_anew" else old
             x[name], v[name] = right(x[name], old, g, *arguments)
             common = v[name]
-        found.append((dict(values if kind == "standing" else x), dict(v)))
-    return found
+        history.append((dict(values if kind == "standing" else x), dict(v)))
+    return history
 
 
 WRONG = {
@@ -182,13 +182,13 @@ def trajectory(t: Tester) -> None:
 def not_skipped(t: Tester, x: np.ndarray, g: np.ndarray) -> None:
     """Fail if a step with a nonfinite gradient was skipped."""
     [row] = run(t, {"w": x}, [a_round({"w": g})])
-    found, right_second = row["values"]["w"], x[1] - 0.1 * g[1]
+    w, right_second = row["values"]["w"], x[1] - 0.1 * g[1]
     state = show(row["state"], bare=True)
-    if np.isfinite(found[0]) or not agree(found[1], right_second) or "w" not in row["state"]:
+    if np.isfinite(w[0]) or not agree(w[1], right_second) or "w" not in row["state"]:
         t.fail(
             "not_skipped",
             f"w = [{show(x[0] - 0.1 * g[0])}, {show(right_second)}] after step 1: a step like any",
-            f"w = {show(found, bare=True)}, optimizer.state = {state} by name",
+            f"w = {show(w, bare=True)}, optimizer.state = {state} by name",
             "The docstring names two reasons to leave a parameter alone. Which one holds here?",
         )
 
@@ -226,13 +226,13 @@ PYTHONS_ID = "Keys this long come from Python's id(p). Which id does a Parameter
 
 def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: int) -> None:
     """Check optimizer.state after a step."""
-    found, strangers = row["state"], row["strangers"]
+    state, strangers = row["state"], row["strangers"]
     wanted = f"optimizer.state with the ids of {' and '.join(v)} as its keys"
-    if not isinstance(found, dict):
-        t.fail("no_dict", wanted, show(found), "self.state is a dict: look at the docstring.")
-    if strangers or found.keys() != v.keys():
-        got = f"the keys {', '.join([*(f'{n}.id' for n in found), *strangers]) or '(none)'}"
-        others = found.keys() == v.keys()
+    if not isinstance(state, dict):
+        t.fail("no_dict", wanted, show(state), "self.state is a dict: look at the docstring.")
+    if strangers or state.keys() != v.keys():
+        got = f"the keys {', '.join([*(f'{n}.id' for n in state), *strangers]) or '(none)'}"
+        others = state.keys() == v.keys()
         t.fail(
             "kept" if others else "wrong_key",
             wanted,
@@ -245,7 +245,7 @@ def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: 
             else "What does a parameter keep, whatever its place in a list and its values are?",
         )
     for name in v:
-        slots = found[name]
+        slots = state[name]
         if not isinstance(slots, dict) or "momentum" not in slots:
             t.fail(
                 "no_slot",
@@ -280,10 +280,10 @@ def left_alone(t: Tester) -> None:
                 coasting(t, in_order, [left, now, left], why)
 
 
-def left_as_it_was(t: Tester, before: np.ndarray, found: np.ndarray, why: str, when: str) -> None:
+def left_as_it_was(t: Tester, before: np.ndarray, after: np.ndarray, why: str, when: str) -> None:
     """Fail if b moved in a step that should leave it alone."""
-    if not is_same(found, before):
-        wanted, got = show_both(before, found)
+    if not is_same(after, before):
+        wanted, got = show_both(before, after)
         t.fail(
             "frozen_moved" if why == "it is frozen" else "none_moved",
             f"b = {wanted} after {when}, as it was: {why}",
@@ -323,9 +323,9 @@ def coasting(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
         before = rows[step - 1] if step else {"values": values, "state": {}}
         when = f"step {step + 1}"
         left_as_it_was(t, before["values"]["b"], rows[step]["values"]["b"], why, when)
-        was, found = (one["state"].get("b") for one in (before, rows[step]))
-        if not is_same(found, was):
-            wanted, got = show_both({"b": was}, {"b": found})
+        was, after = (one["state"].get("b") for one in (before, rows[step]))
+        if not is_same(after, was):
+            wanted, got = show_both({"b": was}, {"b": after})
             t.fail(
                 "state_lost",
                 f"the state of b after {when} as before: {wanted}",
@@ -342,11 +342,11 @@ def same_arrays(t: Tester) -> None:
     for row in check(t, {"w": x}, [a_round({"w": g}, decay=0.2)] * 2):
         nothing_returned(t, row["returned"])
         if not is_same(row["grads"]["w"], g) or not row["same_grads"]:
-            wanted, found = show_both(g, row["grads"]["w"])
+            wanted, actual = show_both(g, row["grads"]["w"])
             t.fail(
                 "changed_gradient",
                 f"w.grad = {wanted}, as it was",
-                f"w.grad = {found}",
+                f"w.grad = {actual}",
                 "Someone may still look at it. Which line writes into the array of p.grad?",
             )
         if not row["same_arrays"] or not is_same(row["held"]["w"], row["values"]["w"]):

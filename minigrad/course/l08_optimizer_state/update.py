@@ -185,11 +185,11 @@ def check_updates(
             ],
         )
         if not np.array_equal(row["gradient"], gradient):
-            wanted, found = show_both(gradient, row["gradient"])
+            wanted, actual = show_both(gradient, row["gradient"])
             t.fail(
                 "changed_gradient",
                 f"gradient = {wanted}, as it came",
-                f"gradient = {found}{when}",
+                f"gradient = {actual}{when}",
                 "Two names for one array: which line writes into the gradient?",
             )
         undecayed = wrong[[key for key, _, _ in WRONG].index("decoupled")][1]

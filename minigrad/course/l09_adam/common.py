@@ -196,15 +196,15 @@ def check_form(t: Tester, state: Any, name: str) -> None:
         t.fail("state_form", wanted, f"{name} = {show(state)}", attempt)
     missing = [key for key in KEYS if key not in state]
     if missing:
-        found = ", ".join(map(repr, state)) or "nothing"
+        got = ", ".join(map(repr, state)) or "nothing"
         t.fail(
             "state_keys",
             wanted,
-            f"a dict with {found}",
+            f"a dict with {got}",
             f"The next step looks for {missing[0]!r}. The top of the file gives the three names.",
         )
     step = state["step"]
     if isinstance(step, bool) or not isinstance(step, int | np.integer):
         attempt = "'step' counts this parameter's steps: a whole number, such as 1."
-        found = f"{name}['step'] = {show_typed(step)}"
-        t.fail("step_form", f"{name}['step']: an int", found, attempt)
+        got = f"{name}['step'] = {show_typed(step)}"
+        t.fail("step_form", f"{name}['step']: an int", got, attempt)

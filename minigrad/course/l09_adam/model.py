@@ -137,17 +137,17 @@ def ask(t: Tester, parameters: dict, gradients: dict, states: dict, hyper: tuple
         said = f"{what}: a dict with {', '.join(map(repr, wanted)) or 'nothing in it'}"
         if not isinstance(part, dict):
             t.fail("form", said, f"{what} = {show(part)}", "Return two dicts, in this order.")
-        found = f"{what} with {', '.join(map(repr, part)) or 'nothing in it'}"
+        got = f"{what} with {', '.join(map(repr, part)) or 'nothing in it'}"
         if missing := [name for name in wanted if name not in part]:
             key, why = "dropped", MISSING_NAME
             if what == "new_states" and gradients[missing[0]] is None:
                 key, why = "state_lost", "It makes no step now; what it knew before is still true."
             elif what == "new_states":
                 key, why = "no_state", "It has a gradient: what remembers the step it makes now?"
-            t.fail(key, said, found, f"Where is {missing[0]!r}? {why}")
+            t.fail(key, said, got, f"Where is {missing[0]!r}? {why}")
         if extra := [name for name in part if name not in wanted]:
             never = f"{extra[0]!r} has made no step, now or before, so it has no state yet."
-            t.fail("too_many", said, found, never)
+            t.fail("too_many", said, got, never)
     for name, value in parts[0].items():
         if isinstance(value, tuple):
             t.fail(

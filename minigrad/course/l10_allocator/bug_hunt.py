@@ -103,10 +103,10 @@ class Step:
 
     def is_right(self, seen: dict[str, Any]) -> bool:
         """Return whether both gradients are right."""
-        found = seen["returned"]
+        returned = seen["returned"]
         return all(
             isinstance(got, np.ndarray) and agree(got, right, rtol=1e-6, atol=1e-9)
-            for got, right in zip(found, self.right, strict=True)
+            for got, right in zip(returned, self.right, strict=True)
         )
 
     def run(self, kind: str) -> dict[str, Any]:
@@ -121,12 +121,12 @@ class Step:
             attempt = "The caller's arrays are only read. Which line writes into one of them?"
             said = " and ".join(changed)
             t.fail("changed_input", f"{said} as it was", f"{said} was written to", attempt)
-        found = t.pair(seen["returned"], 2, "dw1, dw2")
+        returned = t.pair(seen["returned"], 2, "dw1, dw2")
         attempt = nan = "Which array is read below the line that gives it back? Follow each name."
         if kind == "much room":
             attempt = "Nothing is given out twice here: a line computes something else. Which one?"
             nan = "Nothing is given out twice here: is an array read that nobody has written to?"
-        for name, got, right in zip(("dw1", "dw2"), found, self.right, strict=True):
+        for name, got, right in zip(("dw1", "dw2"), returned, self.right, strict=True):
             if isinstance(got, np.ndarray) and got.dtype.kind == "f" and np.isnan(got).any():
                 t.fail("nan", f"{name} = {show(right)}", f"{name} = {show(got)}", nan)
             t.close(got, right, attempt=attempt, what=name, rtol=1e-6, atol=1e-9)

@@ -292,15 +292,15 @@ class Ledger:
 
     def gaps(self) -> list[tuple[int, int]]:
         """Return (address, bytes) of the free pieces: what lies between blocks, per segment."""
-        found = []
+        pieces = []
         for start, length in self.segments.items():
             at = start
             inside = sorted((b, n) for b, n in self.blocks.items() if start <= b < start + length)
             for block, size in [*inside, (start + length, 0)]:
                 if block > at:
-                    found.append((at, block - at))
+                    pieces.append((at, block - at))
                 at = block + size
-        return found
+        return pieces
 
     def cut(self, address: int, size: int) -> None:
         """Note what is left of the pieces out of which a block was cut, if it was one piece."""

@@ -196,8 +196,8 @@ def too_long(t: Tester, lives: list[Life], offsets: list[int], wanted: str, orde
     key, attempt, got = "order_of_places", order, f"{length(lives, offsets):,} bytes"
     if are_apart(lives, offsets):
         key, attempt = "apart", "Each has a place of its own. Who is gone when another one comes?"
-    elif found := lower_place(lives, offsets):
-        k, offset, is_room = found
+    elif lower := lower_place(lives, offsets):
+        k, offset, is_room = lower
         got += f"; value {k} at {offsets[k]}, though it would fit at {offset}"
         key, attempt = (
             "gap",

@@ -102,13 +102,13 @@ def smallest(t: Tester) -> None:
 def while_training(t: Tester) -> None:
     """While a network trains, at least 9 of 10 requests are served without the system."""
     for widths, batch in (((64, 48, 10), 64), ((64, 128, 128, 128, 10), 32), ((8, 300, 8), 100)):
-        found = account(t, training(widths, [batch] * 6), NOT_ONE)
-        reuse = 1 - found.n_taken / found.n_requests
+        ledger = account(t, training(widths, [batch] * 6), NOT_ONE)
+        reuse = 1 - ledger.n_taken / ledger.n_requests
         if reuse < 0.9:
-            found.fail(
+            ledger.fail(
                 "reuse",
                 "at least 90% of the requests served by memory that was freed",
-                f"{reuse:.0%}: {found.n_taken} segments for {found.n_requests} requests",
+                f"{reuse:.0%}: {ledger.n_taken} segments for {ledger.n_requests} requests",
                 "Every step asks for the same sizes. What is in the way of using them again?",
             )
 
@@ -122,10 +122,10 @@ def bounded(t: Tester) -> None:
         written("70000 -0 80000 100 -2 -1 90000"),
         training((64, 128, 128, 10), (32, 200, 64, 500, 16, 350, 700, 100, 900)),
     ):
-        found = account(t, steps, NOT_ONE)
-        if found.overdrawn:
-            reserved, peak = found.overdrawn
-            found.fail(
+        ledger = account(t, steps, NOT_ONE)
+        if ledger.overdrawn:
+            reserved, peak = ledger.overdrawn
+            ledger.fail(
                 "unbounded",
                 f"at most 2 * {peak:,} + {SEGMENT:,} bytes from the system",
                 f"{reserved:,}",

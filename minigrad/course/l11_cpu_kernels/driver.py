@@ -422,24 +422,24 @@ def fused_again(mine, lists, order):
     gave it `again`, and how many bytes of `code` it has; or what `broke`. Of the last one, too,
     whether it was `kept` while nobody here held it.
     """
-    kernels, found = [], []
+    kernels, answers = [], []
     for k in order:
         ops = [*lists[k]]
         kernels.append(one := asked_for(mine, ops))
         if isinstance(one, dict):
-            return [*found, one]
+            return [*answers, one]
         first = next(i for i, other in enumerate(kernels) if other is one)
         again, plain = asked_for(mine, ops) is one, getattr(one, "py_func", None)
         code = len(plain.__code__.co_code) if isinstance(plain, types.FunctionType) else 0
-        found.append({"first": first, "again": again, "code": code})
+        answers.append({"first": first, "again": again, "code": code})
         ops[:] = ["x", *ops]
     if isinstance(kernels[-1], CPUDispatcher):
         held = weakref.ref(kernels.pop())
         kernels.clear()
         del one, plain
         gc.collect()
-        found[-1]["kept"] = held() is not None and asked_for(mine, [*lists[order[-1]]]) is held()
-    return found
+        answers[-1]["kept"] = held() is not None and asked_for(mine, [*lists[order[-1]]]) is held()
+    return answers
 
 
 COMPILED: list[list[str]] = []  # the types of arguments, each time that a kernel was compiled

@@ -88,10 +88,10 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
     """Fuse, and run the kernel; fail unless out is the chain of x."""
     arguments = {"x": x, "out": empty(x.shape, x.dtype)}
     given = f"fuse({shortened([*ops])})(x, out), x = {show(x)}"
-    found = t.drive("fused", list(ops), [*arguments.values()], given=given)
-    if isinstance(found, dict):
-        fail_if_broken(t, ops, found)
-    counted = examined(t, arguments, found, EXPECTED)
+    answer = t.drive("fused", list(ops), [*arguments.values()], given=given)
+    if isinstance(answer, dict):
+        fail_if_broken(t, ops, answer)
+    counted = examined(t, arguments, answer, EXPECTED)
     wide = x.astype(np.float64)
     mistakes = []
     right = applied(ops, wide)
@@ -125,13 +125,13 @@ def ask(t: Tester, ops: tuple[str, ...], x: np.ndarray) -> Counted:
     return counted
 
 
-def fail_if_broken(t: Tester, ops: tuple[str, ...], found: dict[str, Any]) -> None:
+def fail_if_broken(t: Tester, ops: tuple[str, ...], answer: dict[str, Any]) -> None:
     """Fail if the list of operations was changed, or the kernel did not run at all."""
-    if "changed" in found:
+    if "changed" in answer:
         attempt = "Whoever called fuse still needs the list. Take a copy, or go through it."
-        t.fail("changed_input", f"ops as it was, {list(ops)}", show(found["changed"]), attempt)
-    if "broke" in found:
-        kind, text = found["broke"]
+        t.fail("changed_input", f"ops as it was, {list(ops)}", show(answer["changed"]), attempt)
+    if "broke" in answer:
+        kind, text = answer["broke"]
         attempt = WHY_IT_BROKE.get(kind, "Print the text that exec gets. Is it what you meant?")
         if "nested" in text:
             attempt = "How many are in each other there? Give each operation a line of its own."
@@ -193,8 +193,8 @@ def one_pass(t: Tester) -> None:
 def once(t: Tester) -> None:
     """A chain that was asked for before gives the same kernel, another chain another one."""
     given = "fuse of chains, some of them again"
-    found = t.drive("fused_again", LISTS, ORDER, given=given)
-    for n, (k, one) in enumerate(zip(ORDER, found, strict=False)):  # it ends where one broke
+    answers = t.drive("fused_again", LISTS, ORDER, given=given)
+    for n, (k, one) in enumerate(zip(ORDER, answers, strict=False)):  # it ends where one broke
         ops, wanted = LISTS[k], ORDER.index(k)
         t.given = f"fuse({shortened(ops)})" + (", asked for before" if wanted < n else "")
         if "broke" in one:

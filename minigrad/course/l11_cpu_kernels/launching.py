@@ -32,16 +32,16 @@ class Counted:
         elsewhere: accesses of arrays that the kernel made.
     """
 
-    def __init__(self, arguments: dict[str, Any], found: dict[str, Any]) -> None:
+    def __init__(self, arguments: dict[str, Any], answer: dict[str, Any]) -> None:
         names = [*arguments]
         place = next(k for k, name in enumerate(names) if name in OUTPUTS)
         self.name, self.dtype = names[place], arguments[names[place]].dtype
-        self.out, self.in_python = found["arguments"][place], found["in_python"][place]
-        self.divided = found["divided"]
-        self.temporaries = found["temporaries"]
-        self.elsewhere = found["elsewhere"]
+        self.out, self.in_python = answer["arguments"][place], answer["in_python"][place]
+        self.divided = answer["divided"]
+        self.temporaries = answer["temporaries"]
+        self.elsewhere = answer["elsewhere"]
         self.reads, self.writes, self.fetched = (
-            dict(zip(names, found[what], strict=True)) for what in ("reads", "writes", "fetched")
+            dict(zip(names, answer[what], strict=True)) for what in ("reads", "writes", "fetched")
         )
 
 
@@ -55,39 +55,39 @@ def launch(t: Tester, arguments: dict[str, Any], expected: str) -> Counted:
     """Run a kernel; see `examined`. arguments: by name, in order."""
     name = t.exercise.name
     given = described(f"{name}({', '.join(arguments)})", arguments)
-    found = t.drive("launched", name, [*arguments], [*arguments.values()], given=given)
-    return examined(t, arguments, found, expected)
+    answer = t.drive("launched", name, [*arguments], [*arguments.values()], given=given)
+    return examined(t, arguments, answer, expected)
 
 
 def watch(t: Tester, arguments: dict[str, Any]) -> Counted:
     """Run a kernel as plain Python alone, for its counts: nothing is compiled."""
     name = t.exercise.name
     given = described(f"{name}({', '.join(arguments)})", arguments)
-    found = t.drive("only_watched", name, [*arguments], [*arguments.values()], given=given)
-    return examined(t, arguments, found, "out filled by the kernel")
+    answer = t.drive("only_watched", name, [*arguments], [*arguments.values()], given=given)
+    return examined(t, arguments, answer, "out filled by the kernel")
 
 
-def examined(t: Tester, arguments: dict[str, Any], found: Any, expected: str) -> Counted:
+def examined(t: Tester, arguments: dict[str, Any], answer: Any, expected: str) -> Counted:
     """Return what a driver's run left; fail if it was none, or an input was written to."""
-    if isinstance(found, dict) and "not_compiled" in found:
+    if isinstance(answer, dict) and "not_compiled" in answer:
         attempt = "What Numba compiles has @njit above it, or went through njit(...). Has yours?"
-        t.fail("not_compiled", "a function that Numba compiles", found["not_compiled"], attempt)
-    if isinstance(found, dict) and "parallel" in found:
+        t.fail("not_compiled", "a function that Numba compiles", answer["not_compiled"], attempt)
+    if isinstance(answer, dict) and "parallel" in answer:
         attempt = "Threads that add into one element lose sums. Leave parallel=True out."
         t.fail("parallel", "a kernel that runs in one thread", "njit(parallel=True)", attempt)
-    if isinstance(found, dict) and "product" in found:
+    if isinstance(answer, dict) and "product" in answer:
         attempt = "Write the sums as loops: that is what this is about."
         t.fail("product", "loops of your own", "a product of whole arrays, by NumPy", attempt)
-    if not isinstance(found, dict) or "arguments" not in found:
+    if not isinstance(answer, dict) or "arguments" not in answer:
         attempt = "Return the kernel, and let the kernel write into out."
-        t.fail("garbled", expected, show(found)[:100], attempt)
-    for (name, before), after in zip(arguments.items(), found["arguments"], strict=True):
+        t.fail("garbled", expected, show(answer)[:100], attempt)
+    for (name, before), after in zip(arguments.items(), answer["arguments"], strict=True):
         if name in OUTPUTS or not isinstance(before, np.ndarray):
             continue
         if not np.array_equal(before, after, equal_nan=True):
             attempt = "A kernel writes into its output. Whoever called it needs the others."
             t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt)
-    return Counted(arguments, found)
+    return Counted(arguments, answer)
 
 
 def written(

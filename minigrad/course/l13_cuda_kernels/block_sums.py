@@ -91,7 +91,7 @@ def together(t: Tester) -> None:
         attempt = "Half of the threads add in a round, one element each. How many does yours add?"
         expected = "at most 4 reads of shared memory by one thread from one barrier to the next"
         t.fail("long_rounds", expected, f"{counted.of_round} by one thread", attempt)
-    if (found := counted.lanes("load", "shared")) < 3 * (THREADS - 1):
+    if (shared_reads := counted.lanes("load", "shared")) < 3 * (THREADS - 1):
         attempt = "Each addition takes what another thread has put into shared memory. Does yours?"
         expected = f"{THREADS - 1} additions a block of what lies in shared memory"
-        t.fail("not_shared", expected, f"{found} reads of it by 3 blocks", attempt)
+        t.fail("not_shared", expected, f"{shared_reads} reads of it by 3 blocks", attempt)

@@ -88,17 +88,17 @@ def data(t: Tester, n: int) -> tuple[np.ndarray, np.ndarray]:
     return values, t.random.integers(0, 3, GREYS).astype(np.int32)
 
 
-def compare(t: Tester, found: object, values: np.ndarray, before: np.ndarray, attempt: str) -> None:
+def compare(t: Tester, after: object, values: np.ndarray, before: np.ndarray, attempt: str) -> None:
     """Fail unless the counts are right."""
     right = before + np.bincount(values, minlength=GREYS)
-    if not isinstance(found, np.ndarray) or found.shape != right.shape:
-        t.fail("type", f"an array of shape {right.shape}", show(found), attempt)
-    if not np.array_equal(found, right):
-        less = int(right.sum() - before.sum()) - int(found.sum() - before.sum())
+    if not isinstance(after, np.ndarray) or after.shape != right.shape:
+        t.fail("type", f"an array of shape {right.shape}", show(after), attempt)
+    if not np.array_equal(after, right):
+        less = int(right.sum() - before.sum()) - int(after.sum() - before.sum())
         key = "lost" if less > 0 else "value"
-        if before.any() and np.array_equal(found, right - before):
+        if before.any() and np.array_equal(after, right - before):
             key, attempt = "overwritten", "What stood in counts before stays. Who takes it away?"
-        got = f"{show(found)}: {abs(less)} counts {'missing' if less > 0 else 'too many'}"
+        got = f"{show(after)}: {abs(less)} counts {'missing' if less > 0 else 'too many'}"
         t.fail(key, show(right), got, attempt)
 
 
@@ -129,9 +129,9 @@ def in_any_order(t: Tester) -> None:
     seeds = [int(seed) for seed in t.random.integers(0, 10_000, 12)]
     text = f"{shown('k_histogram', 2, 96, given)}, warps in {len(seeds)} random orders"
     arguments = [2, 96, [*given.values()], seeds]
-    found = t.drive("in_orders", "k_histogram", *arguments, given=text)
-    if "raised" in found:
-        fault(t, found, EXPECTED)
-    for after in found["results"]:
+    answer = t.drive("in_orders", "k_histogram", *arguments, given=text)
+    if "raised" in answer:
+        fault(t, answer, EXPECTED)
+    for after in answer["results"]:
         attempt = "In some orders it is right, in others not. Who does not wait for whom?"
         compare(t, after[1], values, before, attempt)

@@ -144,12 +144,12 @@ def launched(mine, name, blocks, threads, arguments):
 
 def in_orders(mine, name, blocks, threads, arguments, seeds):
     """Run a kernel once per seed, its warps in an order drawn from it; return all results."""
-    kernel, found = kernel_of(mine, name), []
+    kernel, results = kernel_of(mine, name), []
     for seed in seeds:
         given = [np.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
         try:
             run_in_some_order(kernel, blocks, threads, given, seed=seed)
         except MinigradError as error:
             return told(error, kernel)
-        found.append(given)
-    return {"results": found}
+        results.append(given)
+    return {"results": results}

@@ -68,17 +68,17 @@ class Counted:
         "sectors", "least", "turns", "least_turns",
     )  # fmt: skip
 
-    def __init__(self, names: Sequence[str], found: dict) -> None:
-        self.arrays = dict(zip(names, found["arguments"], strict=True))
-        self.accesses = [dict(zip(self.FIELDS, row, strict=True)) for row in found["accesses"]]
-        self.barriers, self.float64 = found["barriers"], found["float64"]
-        self.lines = dict(zip(names, found["lines"], strict=True))
-        self.reads = dict(zip(names, found["reads"], strict=True))
-        self.writers = dict(zip(names, found["writers"], strict=True))
-        self.readers = dict(zip(names, found["readers"], strict=True))
-        self.of_one, self.of_round = found["of_one"], found["of_round"]
-        self.shared = found["shared"]
-        self.texts = dict(found["texts"])
+    def __init__(self, names: Sequence[str], answer: dict) -> None:
+        self.arrays = dict(zip(names, answer["arguments"], strict=True))
+        self.accesses = [dict(zip(self.FIELDS, row, strict=True)) for row in answer["accesses"]]
+        self.barriers, self.float64 = answer["barriers"], answer["float64"]
+        self.lines = dict(zip(names, answer["lines"], strict=True))
+        self.reads = dict(zip(names, answer["reads"], strict=True))
+        self.writers = dict(zip(names, answer["writers"], strict=True))
+        self.readers = dict(zip(names, answer["readers"], strict=True))
+        self.of_one, self.of_round = answer["of_one"], answer["of_round"]
+        self.shared = answer["shared"]
+        self.texts = dict(answer["texts"])
 
     def lanes(self, kind: str, space: str) -> int:
         """Return how many elements all threads read, wrote or updated there."""
@@ -108,8 +108,10 @@ class Counted:
         if lines is None:
             return None
         lines = lines if at is None else lines[at : at + 1]
-        found = np.unique(lines[lines > 0])
-        return place(t, int(found[0]), self.texts[int(found[0])]) if found.size == 1 else None
+        distinct = np.unique(lines[lines > 0])
+        return (
+            place(t, int(distinct[0]), self.texts[int(distinct[0])]) if distinct.size == 1 else None
+        )
 
 
 def place(t: Tester, line: int, text: str) -> str:
@@ -143,34 +145,34 @@ def plain(text: str) -> str:
     return re.sub(r"[\w.]*13_cuda_kernels\.py:(\d+)  ", r"line \1, ", text)
 
 
-def said(found: dict) -> str:
+def said(answer: dict) -> str:
     """Return the machine's words about a fault, in one line."""
-    details = dict(found["details"])
-    if found["raised"] == "DataRaceError" and {"thread", "does", "other"} <= {*details}:
-        what = details["does"].replace(" it", f" {found['got']}", 1)
+    details = dict(answer["details"])
+    if answer["raised"] == "DataRaceError" and {"thread", "does", "other"} <= {*details}:
+        what = details["does"].replace(" it", f" {answer['got']}", 1)
         where = f" ({details['at']})" if "at" in details else ""
         return f"{details['thread']} {what}; {details['other']}{where}; nobody waits for the other"
-    parts = [found["wanted"], found["got"]]
-    parts += [text if label == "at" else f"{label} {text}" for label, text in found["details"]]
+    parts = [answer["wanted"], answer["got"]]
+    parts += [text if label == "at" else f"{label} {text}" for label, text in answer["details"]]
     return "; ".join(part for part in parts if part)
 
 
-def one_line(found: dict) -> bool:
+def one_line(answer: dict) -> bool:
     """Return whether a race is between writes of one line."""
-    details = dict(found["details"])
+    details = dict(answer["details"])
     at = re.search(r":(\d+)", details.get("at", ""))
     both = "writes" in details.get("does", "") and "written" in details.get("other", "")
-    return both and at is not None and int(at[1]) == found["line"]
+    return both and at is not None and int(at[1]) == answer["line"]
 
 
-def fault(t: Tester, found: dict, expected: str) -> NoReturn:
+def fault(t: Tester, answer: dict, expected: str) -> NoReturn:
     """Fail with the machine's words."""
-    key, attempt = FAULTS.get(found["raised"], ("not_a_kernel", found["fix"] or NOT_A_KERNEL))
-    if key == "race" and one_line(found):
+    key, attempt = FAULTS.get(answer["raised"], ("not_a_kernel", answer["fix"] or NOT_A_KERNEL))
+    if key == "race" and one_line(answer):
         attempt = AT_ONE_LINE
-    got = plain(said(found))
-    where = place(t, found["line"], found["text"])
-    t.fail(key, expected, got, attempt, where=where, full=found["fix"])
+    got = plain(said(answer))
+    where = place(t, answer["line"], answer["text"])
+    t.fail(key, expected, got, attempt, where=where, full=answer["fix"])
 
 
 def launch(
@@ -179,12 +181,12 @@ def launch(
     """Launch the exercise's kernel on the machine; fail with its words if it reports a fault."""
     name = t.exercise.name
     given = shown(name, blocks, threads, arguments)
-    found = t.drive("launched", name, blocks, threads, [*arguments.values()], given=given)
-    if not isinstance(found, dict) or ("raised" not in found and "arguments" not in found):
-        t.fail("garbled", expected, show(found)[:100], "The machine's answer was not its own.")
-    if "raised" in found:
-        fault(t, found, expected)
-    counted = Counted([*arguments], found)
+    answer = t.drive("launched", name, blocks, threads, [*arguments.values()], given=given)
+    if not isinstance(answer, dict) or ("raised" not in answer and "arguments" not in answer):
+        t.fail("garbled", expected, show(answer)[:100], "The machine's answer was not its own.")
+    if "raised" in answer:
+        fault(t, answer, expected)
+    counted = Counted([*arguments], answer)
     *inputs, _ = (name for name, value in arguments.items() if isinstance(value, np.ndarray))
     for name in inputs:
         if not np.array_equal(counted.arrays[name], arguments[name]):

@@ -85,18 +85,18 @@ def reads(t: Tester) -> None:
     """A product of (n, n) matrices reads exactly 2 * n**3 / TILE elements of global memory."""
     n = TILE * int(t.fixed.integers(2, 4))
     counted = ask(t, n, n, n)
-    found, wanted = counted.lanes("load", "global"), 2 * n**3 // TILE
-    if found != wanted:
+    n_reads, wanted = counted.lanes("load", "global"), 2 * n**3 // TILE
+    if n_reads != wanted:
         reads_c = counted.reads["c"] is not None and bool(np.any(counted.reads["c"]))
         key, attempt = "reads", "Each thread loads one element of either tile in a step, once."
-        if found == 2 * n**3:
+        if n_reads == 2 * n**3:
             key, attempt = "naive", "Every product fetches its own two numbers. Who else had them?"
         elif reads_c:
             attempt = "c is read, too. Where does a sum grow that needs no global memory?"
         expected = f"{wanted} elements read: 2 * {n}**3 / {TILE}"
         array = "c" if reads_c else ""
-        where = counted.most(t, "load", "global", array=array) if found else None
-        t.fail(key, expected, f"{found} elements read", attempt, where=where)
+        where = counted.most(t, "load", "global", array=array) if n_reads else None
+        t.fail(key, expected, f"{n_reads} elements read", attempt, where=where)
     stores = counted.lanes("store", "global")
     if stores != n * n:
         attempt = "A thread adds up in a register, and writes once."

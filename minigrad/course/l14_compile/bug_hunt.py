@@ -124,7 +124,7 @@ def step(t: Tester, n: int, hidden: int, rate: float, order: str = "C", least: i
     given = f"step_in_place: a batch of {n}, {hidden} hidden units, learning_rate {rate}"
     given += LAID[order]
     seen = t.drive("in_place", *arrays, rate, order, least, given=given)
-    found = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
+    results = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
     for name, before, after in zip("xt", arrays, seen["after"], strict=False):
         if not np.array_equal(after, before):
             attempt = "x and t are not donated: the caller trains on them again. Who writes there?"
@@ -145,7 +145,7 @@ def step(t: Tester, n: int, hidden: int, rate: float, order: str = "C", least: i
         value = late if place == 2 else w1 - rate * late
         mistakes = [Mistake("late", value, stale)] if place in (0, 2) else []
         t.close(
-            found[place],
+            results[place],
             right[place],
             rtol=1e-7,
             atol=1e-9,

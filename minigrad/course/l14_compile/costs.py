@@ -37,8 +37,8 @@ def temporaries(program: Program, groups: Groups) -> list[str]:
 def reads(group: Sequence[Op]) -> list[str]:
     """Return the values that a group reads from memory, each once, in order of appearance."""
     made = {op.output for op in group}
-    found = {x: None for op in group for x in op.inputs if isinstance(x, str) and x not in made}
-    return list(found)
+    values = {x: None for op in group for x in op.inputs if isinstance(x, str) and x not in made}
+    return list(values)
 
 
 def bytes_moved(program: Program, groups: Groups) -> int:

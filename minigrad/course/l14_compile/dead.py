@@ -33,28 +33,28 @@ eliminate_dead = lesson.exercise(
 
 def ask(t: Tester, program: Program) -> None:
     """Eliminate dead operations; fail unless exactly those are gone."""
-    found = t.drive("without_dead", packed(program), given=shown(program))
-    if "kind" in found:
-        if found["kind"] == "None":
+    answer = t.drive("without_dead", packed(program), given=shown(program))
+    if "kind" in answer:
+        if answer["kind"] == "None":
             t.none("a Program")
-        t.fail("type", "a Program", a_kind(found["kind"]), "Make a new Program of what is left.")
-    if not found["unchanged"]:
+        t.fail("type", "a Program", a_kind(answer["kind"]), "Make a new Program of what is left.")
+    if not answer["unchanged"]:
         attempt = "Which part of it do you change: ops, inputs, outputs, shapes? Make a new one."
         t.fail("changed", "the given program as it was", "it was written to", attempt)
-    ops = unpack(found["ops"])
+    ops = unpack(answer["ops"])
     if ops is None:
-        t.fail("not_ops", "a list of Ops", show(found["ops"])[:150], "Keep the Ops as they are.")
+        t.fail("not_ops", "a list of Ops", show(answer["ops"])[:150], "Keep the Ops as they are.")
     for what, wanted in (("inputs", program.inputs), ("outputs", program.outputs)):
-        if found[what] != list(wanted):
+        if answer[what] != list(wanted):
             attempt = "Callers know the program by its inputs and outputs: both stay."
-            t.fail(what, f"{what} {', '.join(wanted)}", f"{what} {show(found[what])}", attempt)
+            t.fail(what, f"{what} {', '.join(wanted)}", f"{what} {show(answer[what])}", attempt)
     check_ops(t, program, ops)
     for value in (*program.inputs, *(op.output for op in ops)):
-        here, shape = found["shapes"].get(value), program.shapes[value]
+        here, shape = answer["shapes"].get(value), program.shapes[value]
         if not isinstance(here, tuple | list) or tuple(here) != shape:
             attempt = "`shapes` has the shape of each value of the new Program: of which are they?"
             t.fail("shapes", f"shapes[{value!r}]: {shape}", show(here), attempt)
-    check_again(t, found, "without_dead", packed(program))
+    check_again(t, answer, "without_dead", packed(program))
 
 
 def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:

@@ -68,14 +68,14 @@ def by_the_rules(program: Program, names: list[str]) -> tuple[dict[str, str], di
 def ask(t: Tester, program: Program, names: list[str]) -> None:
     """Donate inputs; fail unless each goes where it may, or is refused for the right reason."""
     given = f"donate(program, [{', '.join(map(repr, names))}]); program: {shown(program, 7)}"
-    found = t.drive("donated", packed(program), names, given=given)
-    if "raised" in found:
+    answer = t.drive("donated", packed(program), names, given=given)
+    if "raised" in answer:
         attempt = "All of these are inputs, each donated once. What do you compare?"
-        t.fail("false_alarm", "(taken, refused)", f"ValueError: {found['raised'][:100]}", attempt)
-    if not found["same_names"]:
+        t.fail("false_alarm", "(taken, refused)", f"ValueError: {answer['raised'][:100]}", attempt)
+    if not answer["same_names"]:
         attempt = "The caller may want to know what it gave away. Whose list do you change?"
         t.fail("changed_input", "`donated` as it was", "it was written to", attempt)
-    taken, refused = t.pair(found["returned"], 2, "taken, refused")
+    taken, refused = t.pair(answer["returned"], 2, "taken, refused")
     if not (isinstance(taken, dict) and isinstance(refused, dict)):
         t.fail("type", "two dicts", f"{show(taken)} and {show(refused)}"[:150], "Return two dicts.")
     check_taken(t, program, names, taken)
@@ -96,7 +96,7 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
     if more := [i for i in refused if i not in why]:
         attempt = "Whoever reads this looks for what was given. Was that one donated?"
         t.fail("stranger", f"refused: {', '.join(why) or 'none'}", f"{show(more[0])}, too", attempt)
-    reasons = found["reasons"]
+    reasons = answer["reasons"]
     if any(reasons.count(one) > 1 for one in reasons):
         attempt = "Three reasons, three texts. They stand above donate as they came."
         t.fail("reasons", f"{', '.join(WHAT)}: another text each", show(reasons), attempt)
@@ -106,7 +106,7 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
             attempt = "Is there an output of its size? Could one take it, were it free?"
             t.fail("reason", f"{i}: {WHAT[number]}", f"{i}: {got or show(refused[i])}", attempt)
     check_memory(t, program, taken)
-    check_again(t, found, "donated", packed(program), names)
+    check_again(t, answer, "donated", packed(program), names)
 
 
 def show_dict(taken: dict) -> str:
@@ -209,9 +209,9 @@ def no_such_gift(t: Tester) -> None:
         (["c", "c"], "c", "it is donated twice, and refused the first time"),
     ):
         given = f"donate(program, {names}); program: {shown(program)}"
-        found = t.drive("donated", packed(program), names, given=given)
+        answer = t.drive("donated", packed(program), names, given=given)
         expected = f"a ValueError that names {name}: {why}"
-        if "raised" not in found:
+        if "raised" not in answer:
             attempt = "A misspelt name would be ignored in silence. What should the caller hear?"
             if name == total:
                 attempt = f"{name} is what an operation makes. With which names do you compare?"
@@ -220,9 +220,9 @@ def no_such_gift(t: Tester) -> None:
             elif name in program.inputs:
                 attempt = "JAX once waited for ever on this. Who should notice it, and when?"
             t.fail("did_not_raise", expected, "no error", attempt)
-        if name not in found["raised"]:
+        if name not in answer["raised"]:
             attempt = "Who reads the error must know which one. What does it say?"
-            t.fail("text", expected, show(found["raised"][:100]), attempt)
+            t.fail("text", expected, show(answer["raised"][:100]), attempt)
 
 
 @donate.check(points=2)

@@ -40,18 +40,18 @@ def in_time(look, again):
     return before | {"stays": look() == before}
 
 
-def unpacked(found):
+def unpacked(result):
     """Return a Program as lists, or {"kind": …} for anything else."""
-    if not isinstance(found, Program):
-        return {"kind": "None" if found is None else type(found).__name__}
+    if not isinstance(result, Program):
+        return {"kind": "None" if result is None else type(result).__name__}
     for part in ("ops", "inputs", "outputs"):
-        if not isinstance(getattr(found, part), tuple | list):
-            return {"kind": f"Program whose {part} are a {type(getattr(found, part)).__name__}"}
+        if not isinstance(getattr(result, part), tuple | list):
+            return {"kind": f"Program whose {part} are a {type(getattr(result, part)).__name__}"}
     return {
-        "ops": [plain(op) for op in found.ops],
-        "inputs": list(found.inputs),
-        "outputs": list(found.outputs),
-        "shapes": dict(found.shapes),
+        "ops": [plain(op) for op in result.ops],
+        "inputs": list(result.inputs),
+        "outputs": list(result.outputs),
+        "shapes": dict(result.shapes),
     }
 
 
@@ -73,17 +73,17 @@ def traced(mine, text, inputs, nested=False):
             mine.trace(operator.neg, {"inner": (1, 1)})
         return results
 
-    found = mine.trace(traces_too, inputs)
-    return unpacked(found) | {"n_calls": len(calls), "same_inputs": inputs == before}
+    program = mine.trace(traces_too, inputs)
+    return unpacked(program) | {"n_calls": len(calls), "same_inputs": inputs == before}
 
 
 def misfit(mine, shape, other):
     """Trace the sum of two values whose shapes do not fit; return the resulting shape."""
     try:
-        found = mine.trace(operator.add, {"x": shape, "y": other})
+        program = mine.trace(operator.add, {"x": shape, "y": other})
     except ValueError:
         return None
-    return unpacked(found)
+    return unpacked(program)
 
 
 def branch(mine, name, how, shape):
@@ -108,7 +108,7 @@ def branch(mine, name, how, shape):
 
     f = {"if x > 0": asks, "if not x": loops, "x and 2 * x": combines}[how]
     try:
-        found = mine.trace(f, {name: shape})
+        program = mine.trace(f, {name: shape})
     except mine.TracedBranchError as error:
         of = str(getattr(asked[0], "name", ""))
         return {"raised": "TracedBranchError", "text": str(error), "of": of}
@@ -116,7 +116,7 @@ def branch(mine, name, how, shape):
         if not asked_for_truth(error):
             raise
         return {"raised": f"TypeError: {error}", "text": ""}
-    return {"returned": unpacked(found)}
+    return {"returned": unpacked(program)}
 
 
 def asked_for_truth(error):
@@ -131,8 +131,8 @@ def without_dead(mine, program):
     """Eliminate dead operations; return the Program, and whether the given one is unchanged."""
     given = built(program)
     before = built(program)
-    found = mine.eliminate_dead(given)
-    return in_time(lambda: unpacked(found), mine.eliminate_dead) | {"unchanged": given == before}
+    result = mine.eliminate_dead(given)
+    return in_time(lambda: unpacked(result), mine.eliminate_dead) | {"unchanged": given == before}
 
 
 def fused(mine, program):
@@ -153,20 +153,20 @@ def fused(mine, program):
 
 def alias(mine, program, i, o):
     """Call may_alias for an output and an input."""
-    found = mine.may_alias(built(program), i, o)
-    return bool(found) if isinstance(found, np.bool_) else found
+    verdict = mine.may_alias(built(program), i, o)
+    return bool(verdict) if isinstance(verdict, np.bool_) else verdict
 
 
 def donated(mine, program, names):
     """Donate inputs; return the two dicts, or the ValueError that was raised."""
     given = list(names)
     try:
-        found = mine.donate(built(program), given)
+        result = mine.donate(built(program), given)
     except ValueError as error:
         return {"raised": str(error)}
     reasons = [mine.NO_SIZE, mine.STILL_READ, mine.TAKEN]
     seen = in_time(
-        lambda: {"returned": copy.deepcopy(found)}, lambda other: mine.donate(other, ["a"])
+        lambda: {"returned": copy.deepcopy(result)}, lambda other: mine.donate(other, ["a"])
     )
     return seen | {"reasons": reasons, "same_names": given == names}
 
@@ -189,16 +189,16 @@ def in_place(mine, x, t, w1, w2, v1, v2, learning_rate, order="C", least=0):
     start_counting()
     try:
         bytearray(least)
-        found = mine.step_in_place(x, t, *given, learning_rate)
+        results = mine.step_in_place(x, t, *given, learning_rate)
         peak = counted_bytes()[1]
     finally:
         stop_counting()
     same = []
-    if isinstance(found, tuple | list):
+    if isinstance(results, tuple | list):
         same = [
             isinstance(array, np.ndarray)
             and array.shape == before.shape
             and array.ctypes.data == before.ctypes.data
-            for array, before in zip(found, given, strict=False)
+            for array, before in zip(results, given, strict=False)
         ]
-    return {"returned": found, "same_memory": same, "peak": peak, "after": [x, t, *given]}
+    return {"returned": results, "same_memory": same, "peak": peak, "after": [x, t, *given]}

@@ -68,20 +68,22 @@ def names(groups: Sequence[Sequence[Op]]) -> str:
 
 def ask(t: Tester, program: Program) -> None:
     """Fuse; fail unless the groups can run and are as few as by the rules."""
-    found = t.drive("fused", packed(program), given=shown(program))
-    if "kind" in found:
-        if found["kind"] == "None":
+    answer = t.drive("fused", packed(program), given=shown(program))
+    if "kind" in answer:
+        if answer["kind"] == "None":
             t.none("a list of groups")
-        t.fail("type", "a list of lists of Ops", a_kind(found["kind"]), "A group is a list of Ops.")
-    if not found["unchanged"]:
+        t.fail(
+            "type", "a list of lists of Ops", a_kind(answer["kind"]), "A group is a list of Ops."
+        )
+    if not answer["unchanged"]:
         attempt = "Others still read it. Put the Ops into new lists."
         t.fail("changed", "the given program as it was", "it was written to", attempt)
     groups = []
-    for group in found["groups"]:
+    for group in answer["groups"]:
         ops = unpack(group)
         if not ops:
             attempt = "Each group is a list of one Op or more."
-            t.fail("type", "a list of lists of Ops", show(found["groups"])[:150], attempt)
+            t.fail("type", "a list of lists of Ops", show(answer["groups"])[:150], attempt)
         groups.append(ops)
     check_each_once(t, program, groups)
     for number, group in enumerate(groups):
@@ -103,7 +105,7 @@ def ask(t: Tester, program: Program) -> None:
             t.fail("value", show(right), show(got), attempt)
     if groups != wanted:
         t.fail("order", names(wanted), names(groups), where_it_parts(program, groups, wanted))
-    check_again(t, found, "fused", packed(program))
+    check_again(t, answer, "fused", packed(program))
 
 
 def where_it_parts(program: Program, groups: list[list[Op]], wanted: list[list[Op]]) -> str:

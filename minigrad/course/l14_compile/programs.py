@@ -98,7 +98,7 @@ def unpack(ops: Any) -> list[Op] | None:
     """Return operations from received lists; None if they are none."""
     if not isinstance(ops, list):
         return None
-    found = []
+    unpacked = []
     for op in ops:
         if not (isinstance(op, list) and len(op) == 3 and isinstance(op[1], list)):
             return None
@@ -106,8 +106,8 @@ def unpack(ops: Any) -> list[Op] | None:
         if not (isinstance(name, str) and isinstance(output, str)):
             return None
         plain = [x.item() if isinstance(x, np.generic) else comparable(x) for x in inputs]
-        found.append(Op(name, tuple(plain), output))
-    return found
+        unpacked.append(Op(name, tuple(plain), output))
+    return unpacked
 
 
 def arrays_for(t: Tester, program: Program) -> dict[str, np.ndarray]:

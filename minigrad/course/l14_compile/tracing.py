@@ -50,26 +50,26 @@ def ask(t: Tester, program: Program, as_tuple: bool = True, *, nested: bool = Fa
     if nested:
         of += "; before it returns, f calls trace for another function"
     asked: list[Any] = [text_of(program, as_tuple), shapes_of_inputs(program), nested]
-    found = t.drive("traced", *asked, given=of)
-    if "kind" in found:
-        if found["kind"] == "None":
+    answer = t.drive("traced", *asked, given=of)
+    if "kind" in answer:
+        if answer["kind"] == "None":
             t.none("a Program")
         t.fail(
-            "type", "a Program", a_kind(found["kind"]), "Which class of minigrad.course.objects?"
+            "type", "a Program", a_kind(answer["kind"]), "Which class of minigrad.course.objects?"
         )
-    if found["n_calls"] != 1:
+    if answer["n_calls"] != 1:
         attempt = "A function is run once, to be written down. The program is what is run again."
-        t.fail("calls", "one call of f", counted(found["n_calls"], "call"), attempt)
-    if not found["same_inputs"]:
+        t.fail("calls", "one call of f", counted(answer["n_calls"], "call"), attempt)
+    if not answer["same_inputs"]:
         attempt = "`inputs` belongs to the caller. Whose dict do you write shapes into?"
         t.fail("changed_input", "`inputs` as it was", "more names in `inputs`", attempt)
-    ops = unpack(found["ops"])
+    ops = unpack(answer["ops"])
     if ops is None:
         attempt = "On the tape stand Ops: a name, a tuple of inputs, the name of the output."
-        t.fail("not_ops", "a list of Ops", show(found["ops"])[:150], attempt)
+        t.fail("not_ops", "a list of Ops", show(answer["ops"])[:150], attempt)
     check_ops(t, program, ops)
-    check_rest(t, program, ops, found)
-    check_again(t, found, "traced", *asked, part=names_of_ops)
+    check_rest(t, program, ops, answer)
+    check_again(t, answer, "traced", *asked, part=names_of_ops)
     return ops
 
 
@@ -123,9 +123,9 @@ def ask_names(t: Tester, program: Program, as_tuple: bool = True) -> None:
     ask(t, with_names(program, dict(zip(program.inputs, taken, strict=False))), as_tuple)
 
 
-def names_of_ops(found: dict) -> list[str]:
+def names_of_ops(answer: dict) -> list[str]:
     """Return the operations' names in the result; values' names may differ again."""
-    return [op[0] for op in found.get("ops", ())]
+    return [op[0] for op in answer.get("ops", ())]
 
 
 def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
@@ -153,18 +153,18 @@ def kind(x: Any) -> str:
     return a_kind(x.type_name) if isinstance(x, Other) else show(x)
 
 
-def check_rest(t: Tester, program: Program, ops: list[Op], found: dict) -> None:
+def check_rest(t: Tester, program: Program, ops: list[Op], answer: dict) -> None:
     """Fail unless inputs, outputs and shapes fit, and the program computes what f does."""
-    if found["inputs"] != list(program.inputs):
+    if answer["inputs"] != list(program.inputs):
         attempt = "The inputs of the program are the names that were given, in their order."
-        t.fail("inputs", show(list(program.inputs)), show(found["inputs"]), attempt)
-    outputs, made = found["outputs"], [op.output for op in ops]
+        t.fail("inputs", show(list(program.inputs)), show(answer["inputs"]), attempt)
+    outputs, made = answer["outputs"], [op.output for op in ops]
     renamed = dict(zip([op.output for op in program.ops], made, strict=True))
     wanted = [renamed.get(name, name) for name in program.outputs]
     if outputs != wanted:
         attempt = "The outputs are the names of what f returned, in its order; nothing else."
         t.fail("outputs", f"outputs {', '.join(wanted)}", f"outputs {show(outputs)}", attempt)
-    shapes = found["shapes"]
+    shapes = answer["shapes"]
     for value in program.shapes:
         here, shape = shapes.get(renamed.get(value, value)), program.shapes[value]
         if not isinstance(here, tuple | list) or tuple(here) != shape:
@@ -208,8 +208,8 @@ def writes_down(t: Tester) -> None:
         draft.op(name, *(("column", "row") if name == "add" else ("row", "column")))
     ask(t, draft.returns("column"))
     given = f"trace(f, {{'x': {x}, 'y': {(x[0] + 1, x[1])}}}), where f returns x + y"
-    found = t.drive("misfit", x, (x[0] + 1, x[1]), given=given)
-    if found is not None:
+    result = t.drive("misfit", x, (x[0] + 1, x[1]), given=given)
+    if result is not None:
         attempt = "result_shape raises it, where shapes do not fit. Who asks it, or catches that?"
         t.fail("misfit", "a ValueError: these shapes do not fit", "no error", attempt)
 
@@ -257,15 +257,15 @@ def branches(t: Tester) -> None:
         name = str(t.fixed.choice(["x", "loss", "reward", "step"]))
         named = how.replace("x", name)
         given = f"trace(f, {{{name!r}: {shape}}}), where f has `{named}`"
-        found = t.drive("branch", name, how, shape, given=given)
+        answer = t.drive("branch", name, how, shape, given=given)
         expected = "a TracedBranchError"
-        if "returned" in found:
+        if "returned" in answer:
             attempt = "One of two sides was taken, for all calls to come. What asks for the truth?"
             t.fail("did_not_raise", expected, "no error: it went on", attempt)
-        if found["raised"] != expected.removeprefix("a "):
+        if answer["raised"] != expected.removeprefix("a "):
             attempt = "Which class of errors does __bool__ raise? It stands above Tracer."
-            t.fail("another_error", expected, show(found["raised"][:100]), attempt)
-        about = found["of"] if how == "if x > 0" else name
-        if about not in found["text"]:
+            t.fail("another_error", expected, show(answer["raised"][:100]), attempt)
+        about = answer["of"] if how == "if x > 0" else name
+        if about not in answer["text"]:
             attempt = "Who reads this looks for the line. Which value was asked for?"
-            t.fail("text", f"a text that contains {about!r}", show(found["text"][:100]), attempt)
+            t.fail("text", f"a text that contains {about!r}", show(answer["text"][:100]), attempt)

@@ -96,7 +96,7 @@ def kept(folder: CourseFolder, name: str, which: str, parts: Iterable[str] = ())
 
     With no `parts`, a run's own say with which it must agree: they were passed when it ran.
     """
-    capstone, found, wanted = find_capstone(name), [], {}
+    capstone, runs, wanted = find_capstone(name), [], {}
     for seed in range(N_SEEDS):
         run = _read(file_of(folder, capstone, which, seed))
         if run is None or (run.exercise, run.engine, run.seed) != (
@@ -109,8 +109,8 @@ def kept(folder: CourseFolder, name: str, which: str, parts: Iterable[str] = ())
                 own = submitted(folder, capstone.exercise_id)
                 wanted[ran] = fingerprint_of(folder, own, capstone, ran)
         if run.fingerprint == wanted.get(ran):
-            found.append(run)
-    return found
+            runs.append(run)
+    return runs
 
 
 def standing(folder: CourseFolder, name: str, which: str) -> str:

@@ -72,10 +72,10 @@ def run_digits(function: Callable, seed: int, record: Record) -> float:
     read: Any = function(images, labels, seed, record)
     if not callable(read):
         raise unfit("read_digits", "read, a function of images", a_kind(type(read).__name__))
-    found: Any = read(new)
-    if np.shape(found) != right.shape:
-        raise unfit("read_digits", f"{len(right)} labels from read", f"shape {np.shape(found)}")
-    return float(np.mean(np.asarray(found) == right))
+    predicted: Any = read(new)
+    if np.shape(predicted) != right.shape:
+        raise unfit("read_digits", f"{len(right)} labels from read", f"shape {np.shape(predicted)}")
+    return float(np.mean(np.asarray(predicted) == right))
 
 
 READS = 0.97
@@ -172,13 +172,13 @@ def load_gymnasium() -> Any:
         return importlib.import_module("gymnasium")
     except Exception as error:  # a broken one may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == "gymnasium":
-            found, then = "not installed here", "pip install gymnasium"
+            status, then = "not installed here", "pip install gymnasium"
         else:
             told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            found = f"installed here, but does not load ({told})"
+            status = f"installed here, but does not load ({told})"
             then = "pip install --force-reinstall gymnasium"
         raise CourseError(
-            f"the game, CartPole-v1, is gymnasium's, which is {found}. Your file is not at fault. "
+            f"the game, CartPole-v1, is gymnasium's, which is {status}. Your file is not at fault. "
             f"Try: {then}"
         ) from error
 

@@ -291,8 +291,8 @@ class Trainings:
             label = tally.slowest() if tally.is_late else tally.raised
             if not label and isinstance(error, SeamError):  # it returned something wrong
                 label = tally.last
-            found = [one for one in ids if label_of(one) == label]
-            raise Fault(found[0] if found else None, said(error)) from error
+            matching = [one for one in ids if label_of(one) == label]
+            raise Fault(matching[0] if matching else None, said(error)) from error
         finally:
             Part.tally = None
 

@@ -147,8 +147,8 @@ def replacements(ids: list[str]) -> dict[str, Any]:
 def functions(ids: list[str]) -> dict[str, Any]:
     """Return for each exercise its function as its seam takes it; load the files by path."""
     modules = {number: load(number) for number in {exercise_id[:2] for exercise_id in ids}}
-    found = {one: getattr(modules[one[:2]], one[3:]) for one in ids}
-    return {one: ADAPTERS.get(one, _as_it_is)(function) for one, function in found.items()}
+    by_id = {one: getattr(modules[one[:2]], one[3:]) for one in ids}
+    return {one: ADAPTERS.get(one, _as_it_is)(function) for one, function in by_id.items()}
 
 
 def _as_it_is(function: Any) -> Any:

@@ -92,8 +92,8 @@ def page(portfolio: Portfolio) -> str:
 
 def is_untouched(text: str) -> bool:
     """Return whether `page` has made this text, and nobody has changed it since."""
-    found = MARK.search(text)
-    return found is not None and found[0] == _mark(text.replace(found[0], "", 1))
+    mark = MARK.search(text)
+    return mark is not None and mark[0] == _mark(text.replace(mark[0], "", 1))
 
 
 def _mark(text: str) -> str:

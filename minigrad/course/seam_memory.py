@@ -57,8 +57,8 @@ class System:
         if type(address) is not int or address % ALIGNMENT:
             self.part.refuse(f"a multiple of {ALIGNMENT} from alloc()", f"{address!r:.60}")
         end = address + nbytes
-        found = [s for s in self.segments.values() if s.address <= address < s.address + s.nbytes]
-        if not found or end > found[0].address + found[0].nbytes:
+        homes = [s for s in self.segments.values() if s.address <= address < s.address + s.nbytes]
+        if not homes or end > homes[0].address + homes[0].nbytes:
             self.part.refuse("a block inside a segment from alloc()", f"{address} to {end}")
         k = bisect.bisect_left(self.in_use, (end, 0))
         if k and sum(self.in_use[k - 1]) > address:
@@ -66,7 +66,7 @@ class System:
                 "a block that nobody uses from alloc()",
                 f"{address} to {end}, where {self.in_use[k - 1][0]} is in use",
             )
-        return found[0]
+        return homes[0]
 
     def __del__(self):
         if self.segments:
@@ -170,16 +170,16 @@ class PlanReuse:
 
     def __call__(self, lifetimes):
         """Return the learner's offsets; refuse a plan that would mix up values."""
-        found = self.part(list(lifetimes))
-        if not isinstance(found, list) or len(found) != len(lifetimes):
-            self.part.refuse(f"a list of {len(lifetimes)} offsets", f"{found!r:.60}")
+        offsets = self.part(list(lifetimes))
+        if not isinstance(offsets, list) or len(offsets) != len(lifetimes):
+            self.part.refuse(f"a list of {len(lifetimes)} offsets", f"{offsets!r:.60}")
         rooms = [-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes, _, _ in lifetimes]
-        for offset, room in zip(found, rooms, strict=True):
+        for offset, room in zip(offsets, rooms, strict=True):
             if type(offset) is not int or offset < 0 or offset % ALIGNMENT:
                 self.part.refuse(f"offsets that are multiples of {ALIGNMENT}", f"{offset!r:.60}")
             if offset + room > sum(rooms):
                 self.part.refuse(f"offsets within {sum(rooms):,} bytes", f"{offset:,}")
-        rows = sorted(zip(found, rooms, lifetimes, strict=True))
+        rows = sorted(zip(offsets, rooms, lifetimes, strict=True))
         for k, (begin, room, (_, first, last)) in enumerate(rows):
             for other, _, (_, since, until) in rows[k + 1 :]:
                 if other >= begin + room:
@@ -189,4 +189,4 @@ class PlanReuse:
                         "values that are needed at the same moment apart",
                         f"two of them at {begin} and {other}",
                     )
-        return found
+        return offsets

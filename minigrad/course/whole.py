@@ -87,7 +87,7 @@ def train(steps: int, *, on_gpu: bool = False) -> Training:
         steps: how many, at most 28.
         on_gpu: whether the last softmax runs on a simulated GPU.
     """
-    p, found = _weights(), Training()
+    p, training = _weights(), Training()
     optimizers = [
         mg.optim.AdamW([p["w1"], p["b1"]], learning_rate=0.02),
         mg.optim.Adam([p["scale"], p["mix"]], learning_rate=0.02),
@@ -103,21 +103,21 @@ def train(steps: int, *, on_gpu: bool = False) -> Training:
         for optimizer in optimizers:
             scaler.unscale_(optimizer)
         mg.optim.clip_grad_norm_([*p.values()], MAX_NORM)
-        found.losses.append(loss.item())
-        if found.losses[-1] < best:
-            best, snapshot = found.losses[-1], [one.detach().clone() for one in p.values()]
+        training.losses.append(loss.item())
+        if training.losses[-1] < best:
+            best, snapshot = training.losses[-1], [one.detach().clone() for one in p.values()]
         for optimizer in optimizers:
             scaler.step(optimizer)
             optimizer.zero_grad()
-            found.optimizing[f"update[{optimizer.algorithm!r}]"] += 2  # each has two parameters
+            training.optimizing[f"update[{optimizer.algorithm!r}]"] += 2  # each has two parameters
         scaler.update()
-        found.optimizing["clip_grad_norm_"] += 1
-        found.optimizing["grad_scaler"] += 2 + 2 * len(optimizers)
-    found.seconds = time.perf_counter() - began
+        training.optimizing["clip_grad_norm_"] += 1
+        training.optimizing["grad_scaler"] += 2 + 2 * len(optimizers)
+    training.seconds = time.perf_counter() - began
     with mg.no_grad():  # copy-on-write has kept them from the steps that came after
         kept = dict(zip(p, snapshot, strict=True))
-        found.best = [_loss(kept, mg.variable(x), rows, on_gpu=on_gpu).item()]
-    return found
+        training.best = [_loss(kept, mg.variable(x), rows, on_gpu=on_gpu).item()]
+    return training
 
 
 def train_compiled(steps: int) -> Training:
@@ -126,7 +126,7 @@ def train_compiled(steps: int) -> Training:
     Args:
         steps: how many, at most 28. The first runs eagerly, the second is compiled.
     """
-    p, found = _weights(), Training()
+    p, training = _weights(), Training()
     optimizer = mg.optim.SGD([p[name] for name in ("w1", "b1", "w2", "b2")], learning_rate=0.2)
 
     @mg.compile
@@ -140,9 +140,9 @@ def train_compiled(steps: int) -> Training:
 
     began = time.perf_counter()
     for x, labels in _batches(steps):
-        found.losses.append(step(mg.variable(x), mg.variable(labels)).item())
-    found.seconds = time.perf_counter() - began
-    return found
+        training.losses.append(step(mg.variable(x), mg.variable(labels)).item())
+    training.seconds = time.perf_counter() - began
+    return training
 
 
 def train_in_ranks(

@@ -113,15 +113,15 @@ def launch(text: str, ranks: int, timeout: float = 120.0) -> Launched:
                 error = run_threads(text, ranks, folder)
             elif done.returncode:
                 error = told(done.stderr)
-        found = [Path(folder, f"{rank}.json") for rank in range(ranks)]
-        reports = [json.loads(p.read_text("utf-8")) if p.is_file() else None for p in found]
+        paths = [Path(folder, f"{rank}.json") for rank in range(ranks)]
+        reports = [json.loads(p.read_text("utf-8")) if p.is_file() else None for p in paths]
     return Launched(reports, error, time.perf_counter() - started, advice)
 
 
 def told(output: str) -> str:
     """Return what is worth reading of the output of ranks that failed."""
-    _, found, lines = output.rpartition(FAILURE)
-    return "\n".join((lines if found else output).strip().splitlines()[-8:])
+    _, separator, lines = output.rpartition(FAILURE)
+    return "\n".join((lines if separator else output).strip().splitlines()[-8:])
 
 
 def run_threads(text: str, ranks: int, folder: str) -> str:

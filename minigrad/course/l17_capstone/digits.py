@@ -225,12 +225,12 @@ def training(
     return told
 
 
-def labels_of(t: Tester, found: Any, n: int) -> np.ndarray:
+def labels_of(t: Tester, labels: Any, n: int) -> np.ndarray:
     """Return what read gave; fail unless it is one whole number for each of n images."""
-    if found is None:
+    if labels is None:
         t.none(f"{n} labels")
     try:
-        shape, kind = np.shape(found), np.asarray(found).dtype.kind
+        shape, kind = np.shape(labels), np.asarray(labels).dtype.kind
     except ValueError:  # lists of different lengths
         shape, kind = (), "O"
     if shape != (n,):
@@ -243,7 +243,7 @@ def labels_of(t: Tester, found: Any, n: int) -> np.ndarray:
             attempt = "The labels alone. What else did you return with them?"
         t.fail("shape", f"labels of shape ({n},)", f"shape {shape}", attempt)
     if kind not in "iu":
-        some, attempt = np.asarray(found), "Which class is it? The place of the largest score."
+        some, attempt = np.asarray(labels), "Which class is it? The place of the largest score."
         if kind == "f" and np.array_equal(some, np.floor(some)):
             attempt = "The numbers are whole, their type is not. What made floats of them?"
         t.fail(
@@ -252,7 +252,7 @@ def labels_of(t: Tester, found: Any, n: int) -> np.ndarray:
             f"{some.dtype.name}: {some[:4]} …",
             attempt,
         )
-    return np.asarray(found)
+    return np.asarray(labels)
 
 
 @read_digits.check(points=2)
@@ -267,8 +267,8 @@ def labels_alone(t: Tester) -> None:
     singles = [some[i : i + 1] for i in ALONE]
     batches = [some, some, some, some[::-1].copy(), ink, many, some, *singles]
     told = training(t, SMALL, 3, batches)
-    found = [labels_of(t, one, len(of)) for one, of in zip(told["found"], batches, strict=True)]
-    first, again, once_more, backwards, beside_ink, of_many, later, *alone = found
+    by_batch = [labels_of(t, one, len(of)) for one, of in zip(told["found"], batches, strict=True)]
+    first, again, once_more, backwards, beside_ink, of_many, later, *alone = by_batch
     if told["overwrote"]:
         t.fail(
             "overwrote",
@@ -410,16 +410,16 @@ def falling_loss(t: Tester) -> None:
             "the same numbers to the last bit",
             "Is what is recorded the loss of the step that was just made, in this call?",
         )
-    found = labels_of(t, told["found"][0], len(new))
+    predicted = labels_of(t, told["found"][0], len(new))
     digits_there = sorted(set(data[1].tolist()))
-    if np.mean(found == mistaken["of_some"]) > 0.6:
+    if np.mean(predicted == mistaken["of_some"]) > 0.6:
         t.fail(
             "of_some",
             f"labels of {digits_there}, the only digits in this training",
-            f"labels of {sorted(set(found.tolist()))}",
+            f"labels of {sorted(set(predicted.tolist()))}",
             "A label is a digit, not its place among those that occur.",
         )
-    if np.mean(found == mistaken["table"]) > 0.6:
+    if np.mean(predicted == mistaken["table"]) > 0.6:
         t.fail(
             "table",
             "of images that came thrice, once named wrongly: most get the label they had twice",
@@ -476,8 +476,8 @@ def held_out(t: Tester) -> None:
             "read_digits", turned(images), labels, seed, [turned(new)], seed, given=given
         )
         noted(t, told)
-        found = told["found"][0] if told["found"] else None
-        shares.append(float(np.mean(labels_of(t, found, len(new)) == right)))
+        predicted = told["found"][0] if told["found"] else None
+        shares.append(float(np.mean(labels_of(t, predicted, len(new)) == right)))
     t.given = f"read_digits, trained on 80 % of the digits with seeds 0 to {N_SEEDS - 1}"
     median = float(np.median(shares))
     if not median >= READS:

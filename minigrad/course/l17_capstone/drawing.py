@@ -10,18 +10,18 @@ import numpy as np
 ROW = 6  # digits in a row
 
 
-def draw_wrong(axis: Any, images: np.ndarray, found: np.ndarray, right: np.ndarray) -> None:
+def draw_wrong(axis: Any, images: np.ndarray, predicted: np.ndarray, right: np.ndarray) -> None:
     """Draw the digits that were read wrongly, each with what was read and what was right."""
-    wrong = np.flatnonzero(found != right)[: 2 * ROW]
+    wrong = np.flatnonzero(predicted != right)[: 2 * ROW]
     rows = 2
     paper = np.zeros((rows * 11, ROW * 10))
     for k, i in enumerate(wrong):
         top, left = 11 * (k // ROW) + 2, 10 * (k % ROW) + 1
         paper[top : top + 8, left : left + 8] = images[i]
-        axis.text(left + 3.5, top - 1.2, f"{found[i]}, not {right[i]}", ha="center", fontsize=7)
+        axis.text(left + 3.5, top - 1.2, f"{predicted[i]}, not {right[i]}", ha="center", fontsize=7)
     axis.imshow(paper, cmap="gray_r", vmin=0, vmax=1)
     axis.set(xticks=[], yticks=[], frame_on=False)
-    axis.set_title(f"{int((found != right).sum())} of {len(right)} wrong", fontsize=10)
+    axis.set_title(f"{int((predicted != right).sum())} of {len(right)} wrong", fontsize=10)
 
 
 def smooth(values: Sequence[float], width: int) -> tuple[np.ndarray, np.ndarray]:

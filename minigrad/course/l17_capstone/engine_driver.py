@@ -18,8 +18,8 @@ LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all
 def weights():
     """Return the Variables that gradients arrive at: whatever learns has some alive."""
     everything = gc.get_objects()
-    found = (one for one in everything if issubclass(type(one), mg.Variable))
-    return [one for one in found if one.requires_grad]
+    variables = (one for one in everything if issubclass(type(one), mg.Variable))
+    return [one for one in variables if one.requires_grad]
 
 
 def version_of(weight):
@@ -76,14 +76,14 @@ EARLIER: list[tuple] = []  # the last training's read, images, and the labels th
 
 def read_all(read, batches):
     """Read batches, those of a shape in one array; return the labels, and what is wrong with it."""
-    rooms, found, kept, wrote = {}, [], [], False
+    rooms, results, kept, wrote = {}, [], [], False
     for one in batches:
         room = rooms.setdefault(one.shape, np.empty_like(one))
         room[...] = one
-        found.append(read(room))
-        kept.append(np.copy(found[-1]) if isinstance(found[-1], np.ndarray) else found[-1])
+        results.append(read(room))
+        kept.append(np.copy(results[-1]) if isinstance(results[-1], np.ndarray) else results[-1])
         wrote = wrote or not np.array_equal(room, one)
-    pairs = [pair for pair in zip(found, kept, strict=True) if isinstance(pair[0], np.ndarray)]
+    pairs = [pair for pair in zip(results, kept, strict=True) if isinstance(pair[0], np.ndarray)]
     return kept, wrote, not all(np.array_equal(*pair) for pair in pairs)
 
 

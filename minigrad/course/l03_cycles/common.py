@@ -173,15 +173,15 @@ def _is_place(k: object, rows: list[int]) -> bool:
     return type(k) is int and 0 <= k < len(rows)
 
 
-def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
-    """Fail unless `found` is a cycle of the graph, verified edge by edge."""
+def check_path(t: Tester, graph: Web, path: object, what: str = "") -> None:
+    """Fail unless `path` is a cycle of the graph, verified edge by edge."""
     example = graph.cycle() or []
     wanted = f"{what}a list of Nodes [a, …, a] along inputs, such as {graph.path(example)}"
-    if not isinstance(found, list) or not found:
-        name = getattr(found, "type_name", type(found).__name__)
-        got = "an empty list" if isinstance(found, list) else f"{show(found)}, of type {name}"
+    if not isinstance(path, list) or not path:
+        name = getattr(path, "type_name", type(path).__name__)
+        got = "an empty list" if isinstance(path, list) else f"{show(path)}, of type {name}"
         t.fail("type", wanted, got, "Return the nodes of the cycle, in a list.")
-    strange = [one for one in found if not isinstance(one, int)]
+    strange = [one for one in path if not isinstance(one, int)]
     if strange:
         t.fail(
             "strange_entry",
@@ -189,22 +189,22 @@ def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
             f"a list with {strange[0]}",
             "Only Nodes of the graph belong to the path. What is this entry?",
         )
-    got = graph.path(found)
-    if found[0] != found[-1] or len(found) < 2:
-        seen_before = found.index(found[-1]) < len(found) - 1
+    got = graph.path(path)
+    if path[0] != path[-1] or len(path) < 2:
+        seen_before = path.index(path[-1]) < len(path) - 1
         if seen_before:
             say = "The way from the root into the cycle is no part of it. Where does it begin?"
             t.fail("tail", wanted, got, say)
         t.fail("open", wanted, got, "The first and the last entry are the same Node.")
-    missing = [(a, b) for a, b in pairwise(found) if b not in graph.edges(a)]
+    missing = [(a, b) for a, b in pairwise(path) if b not in graph.edges(a)]
     if missing:
         a, b = (graph.name(k) for k in missing[0])
-        if all(a in graph.edges(b) for a, b in pairwise(found)):
+        if all(a in graph.edges(b) for a, b in pairwise(path)):
             say = "Is each entry an input of the one before it? This is a cycle only backwards."
             t.fail("direction", wanted, got, say)
         say = "Nodes that were seen and left again are no part of the way. What is, at this moment?"
         t.fail("no_edge", wanted, f"{got}; but {b} is no input of {a}", say)
-    if len(set(found)) != len(found) - 1:
+    if len(set(path)) != len(path) - 1:
         say = "One round is enough: a node other than the first occurs twice."
         t.fail("twice", wanted, got, say)
 

@@ -64,17 +64,17 @@ def with_names(program: Program, new: dict[Any, str]) -> Program:
 
 
 def check_again(
-    t: Tester, found: Any, name: str, *arguments: Any, part: Callable = comparable
+    t: Tester, answer: Any, name: str, *arguments: Any, part: Callable = comparable
 ) -> None:
     """Fail if the driver's function does not return the same again, or the same part of it.
 
-    Runs last, after all else was right. `found` may say whether it `stays` as it was returned.
+    Runs last, after all else was right. `answer` may say whether it `stays` as it was returned.
     """
-    if isinstance(found, dict) and not found.get("stays", True):
+    if isinstance(answer, dict) and not answer.get("stays", True):
         got = "the call after it wrote into what this call had returned"
         say = "Who owns what you return? Make new lists and dicts in each call."
         t.fail("changed_result", "results that stay as they were returned", got, say)
-    if part(t.drive(name, *arguments, given=t.given)) != part(found):
+    if part(t.drive(name, *arguments, given=t.given)) != part(answer):
         expected = "what the first call with the same arguments gave"
         say = "What outlives a call in your code: a default argument, a global, an attribute?"
         t.fail("kept", expected, "something else at the second call", say)

@@ -27,7 +27,7 @@ from minigrad.course.tally import Tally, counted
 from minigrad.course.tiles import agree
 from minigrad.course.whole import RANKS, STEPS, Training, train, train_compiled, train_in_ranks
 from minigrad.errors import SeamError
-from minigrad.viz.timeline import lifetimes
+from minigrad.viz.memory_timeline import lifetimes
 
 GPU_PARTS = {"13.k_softmax_row"}  # they run on a GPU, simulated here
 COMPILED_STEPS = RANK_STEPS = 8

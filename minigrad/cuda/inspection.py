@@ -4,7 +4,7 @@ from minigrad.cuda import arguments
 from minigrad.cuda.jit import Kernel, Launch
 from minigrad.errors import ArgumentTypeError
 from minigrad.simt.counts.counts import Counts
-from minigrad.simt.watch.report import text
+from minigrad.simt.watch.counts_text import text
 from minigrad.viz.access import page, pictures
 
 

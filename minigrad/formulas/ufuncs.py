@@ -8,11 +8,11 @@ from minigrad.array.dtypes import OF_KIND, by_name, int64
 from minigrad.formulas.expression import COMPARISONS, walk
 from minigrad.formulas.kinds import result_kind
 
-quiet = np.errstate(all="ignore")  # NaN, infinities and ints modulo 2^64 come without warnings
+quiet = np.errstate(all="ignore")  # no warnings for NaN, infinities or overflow of ints
 
 
 def _power(a, b):
-    """Return a ** b; a negative power of an int is cut off, as in `source/powers.py`."""
+    """Return a ** b; an int to a negative power is truncated, as in `source/powers.py`."""
     if a.dtype.kind == "f":
         return np.power(a, b)
     of_units = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
@@ -41,14 +41,15 @@ def as_stored(x, dtype):
 
 
 def wide(dtype):
-    """Return the NumPy dtype in which elements of one are added: float64 of floats, else int64."""
+    """Return the NumPy dtype for sums over a dtype: float64 for floats, else int64."""
     return np.promote_types(dtype, np.int64)
 
 
 def reduced(how, x, axes, keepdims=False):
     """Return an ndarray reduced over axes: sum, mean, prod, max, min, any, all.
 
-    Sums, means and products of floats are computed in float64, of others in int64.
+    Means, and sums and products of floats, are computed in float64; other sums and products in
+    int64.
     """
     more: dict = {"axis": axes, "keepdims": keepdims}
     if how in ("max", "min"):
@@ -62,11 +63,12 @@ def reduced(how, x, axes, keepdims=False):
 
 @quiet
 def values_of(program, operands, shape, real):
-    """Return the values of a Program's formulas: an ndarray each, which broadcasts to `shape`.
+    """Return the values of a Program's formulas: one ndarray per formula, each of which broadcasts
+    to `shape`.
 
     Args:
         program, operands: a Program, and an ndarray or number for each of its inputs.
-        shape: along its last axis rows are reduced.
+        shape: the full shape; rows are reduced along its last axis.
         real: NumPy's type in which floats are computed.
     """
     named, done = dict(zip(program.inputs, operands, strict=True)), {}

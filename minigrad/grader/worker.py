@@ -1,6 +1,6 @@
 """Runs a learner's file and answers calls, on the untrusted side. Holds no expected value.
 
-Requests and replies are frames (`wire.py`). A reply is `{"ok": value, ...}`, or `{"raised": {...}}`
+Requests and replies are wire frames (`wire.py`). A reply is `{"ok": value, ...}`, or `{"raised": {...}}`
 with the learner's own frames only.
 """
 
@@ -91,10 +91,10 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     exercise = types.ModuleType(MODULE_NAME)
     exercise.__file__ = path
     sys.modules[MODULE_NAME] = exercise
-    lines = [f"{line}\n" for line in source.split("\n")]  # as in Python, a form feed ends no line
+    lines = [f"{line}\n" for line in source.split("\n")]  # as in Python, not at form feeds
     linecache.cache[path] = (len(source), None, lines, path)
     _write(source, path)
-    # These would wait for ever, so they raise.
+    # These would block forever, so they raise instead.
     builtins.input = _refused("input")
     sys.breakpointhook = _refused("breakpoint")
     getpass.getpass = _refused("getpass")
@@ -118,7 +118,7 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
 def _write(source: str, path: str) -> None:
     """Write the file at its path below the current folder: Numba's `cache=True` looks for it there.
 
-    So the file can also read itself, and write beside itself.
+    This also lets the file read itself and write next to itself.
     """
     if os.path.isabs(path) or os.path.normpath(path).startswith(os.pardir):
         return  # write in the worker's folder only
@@ -133,8 +133,8 @@ def _load_driver(driver: dict | None) -> Callable[..., Any]:
 
     Return a function that calls one of its functions by name, with the arguments of a request. Each
     call restores the names as they were before the learner's file was loaded, in case that file
-    replaced them. The request keeps no arguments: the learner's code can inspect all that frames
-    below it hold, and what a driver deletes must be gone.
+    replaced them. The request keeps no arguments: the learner's code can inspect all that its
+    callers' frames hold, and what a driver deletes must really be gone.
     """
     names: dict[str, Any] = {"__name__": "driver"}
     if driver is not None:

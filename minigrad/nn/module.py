@@ -13,9 +13,9 @@ from minigrad.nn import copies, state
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 from minigrad.ops.devices import one_target
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.groups import regroup
 from minigrad.tape.hooks import Handle
-from minigrad.tape.writes import written
 
 _hooked = set()  # while no module has ever had a hook, calls need not look for hooks
 

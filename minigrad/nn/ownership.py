@@ -8,7 +8,7 @@ import weakref
 
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
-from minigrad.tape.writes import writes
+from minigrad.tape.attribute_writes import writes
 
 
 class Changes:

@@ -13,9 +13,9 @@ from minigrad.hints import teaching_class
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import written
 
 NAME: Any = Variable.name  # the descriptors that Parameter's own properties override
 REQUIRES_GRAD: Any = Variable.requires_grad

@@ -10,8 +10,8 @@ from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 from minigrad.seams import seams
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import written
 
 INTERNAL = {"_forward_hooks", "_members", "_owners", "_reference", "_walked", "training"}
 

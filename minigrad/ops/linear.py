@@ -17,7 +17,10 @@ from minigrad.seams import seams
 def check_pair(name, a, b):
     """Raises if float dtypes differ, because unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
-        wide = promote(a.dtype, b.dtype) not in (a.dtype, b.dtype)  # neither half has the other's
+        wide = promote(a.dtype, b.dtype) not in (
+            a.dtype,
+            b.dtype,
+        )  # float16 and bfloat16: neither holds the other's
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
             f"{a.dtype} and {b.dtype}",
@@ -56,6 +59,7 @@ def matmul_arrays(a, b, out=None):
 @functools.lru_cache(4096)
 def product_shape(a, b):
     """Returns the shape of a @ b. a, b: the shapes of the operands."""
+    # b[-2:][0] and b[1:][-1:] are k and (n,) of (..., k, n); of a vector (k,), k and ()
     if not a or not b:
         raise ShapeError("matmul: wanted at least one axis each", f"{a} @ {b}")
     if a[-1] != b[-2:][0]:
@@ -74,7 +78,7 @@ def as_matrix(x, is_left):
 
 
 def widened(y, a, b):
-    """Gives a product the axes that it lacks because operands, of shapes a and b, are vectors."""
+    """Adds back the axes that a product lost because an operand (of shape a or b) is a vector."""
     if len(a) > 1 and len(b) > 1:
         return y
     shape = y.shape if len(b) > 1 else (*y.shape, 1)
@@ -82,16 +86,18 @@ def widened(y, a, b):
 
 
 def swapped(x):
-    """Exchanges the last two axes of an Array, a view."""
+    """Returns a view of an Array with its last two axes exchanged."""
     shape, strides = x.shape, x.strides
     return x.view((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
 
 
 def _to_left(product, swap, dy, b, a_shape, *out):
+    """Returns the gradient of the left operand, dy @ b transposed."""
     return product(widened(dy, a_shape, b.shape), swap(as_matrix(b, False)), *out)
 
 
 def _to_right(product, swap, dy, a, b_shape, *out):
+    """Returns the gradient of the right operand, a transposed @ dy."""
     g = product(swap(as_matrix(a, True)), widened(dy, a.shape, b_shape), *out)
     return g if len(b_shape) > 1 else Reshape.apply(g, g.shape[:-1])
 
@@ -99,7 +105,7 @@ def _to_right(product, swap, dy, a, b_shape, *out):
 class Matmul(Structural):
     """Matrix product, leading axes broadcast.  (..., m, k), (..., k, n) -> (..., m, n).
 
-    An operand with one axis is a row on the left, a column on the right; the result lacks its axis.
+    An operand with one axis is a row on the left, a column on the right; that axis is dropped.
     """
 
     samples = [

@@ -1,4 +1,4 @@
-"""Operations along rows: softmax, normalisations, cross entropy. Being formulas, they fuse."""
+"""Operations along rows: softmax, normalizations, cross entropy. Being formulas, they fuse."""
 
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where

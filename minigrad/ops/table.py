@@ -28,7 +28,7 @@ from minigrad.ops import (
     linalg,
     linear,
     losses,
-    normalisation,
+    normalization,
     reduction,
     scan,
     shape,
@@ -112,7 +112,7 @@ functions |= {
         shape.unsqueeze, shape.flatten, softmax.softmax, softmax.log_softmax, softmax.logsumexp,
         *activations.functions, *losses.functions, *gathering.functions, *joining.functions,
         *convolution.functions, *windows.functions, *contraction.functions,
-        *comparison.functions, *normalisation.functions, *attention.functions,
+        *comparison.functions, *normalization.functions, *attention.functions,
         *sorting.functions,
     )
 }  # fmt: skip

@@ -15,8 +15,8 @@ from minigrad.hints import NAMES
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
 from minigrad.seams import seams
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import written
 
 WANTED = "a Module, Parameters, or a list of dicts"
 FIX = "give it the model, or list(model.parameters()); a generator can be used only once"

@@ -24,9 +24,9 @@ from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
 from minigrad.seams import seams
 from minigrad.tape import modes
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as
-from minigrad.tape.writes import written
 
 ORPHAN_RULES = ("raise", "warn", "ignore")
 KNOWN_AS = NAMES["Optimizer"]

@@ -11,9 +11,9 @@ from minigrad.formulas.update import MASTER
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant, from_data
 from minigrad.optim.state import ParameterState
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import written
 
 
 class LoadedState(NamedTuple):

@@ -52,10 +52,10 @@ from minigrad.optim.scaler_traced import (
     traced_now,
 )
 from minigrad.seams import seams
+from minigrad.tape.attribute_writes import writes
 from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import writes
 
 NAMES = (
     "scale", "growth_factor", "backoff_factor", "growth_interval", "growth_tracker",

@@ -3,7 +3,7 @@
 from minigrad.arguments import function
 from minigrad.errors import GradientError
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.tape.writes import hooked
+from minigrad.tape.attribute_writes import hooked
 
 
 class Handle:

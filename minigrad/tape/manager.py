@@ -16,6 +16,7 @@ from minigrad.errors import (
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
+from minigrad.tape.attribute_writes import written
 from minigrad.tape.backward import commit, gradients
 from minigrad.tape.groups import join
 from minigrad.tape.lending import given_back, lent, replaced
@@ -23,7 +24,6 @@ from minigrad.tape.modes import state
 from minigrad.tape.probe import run_as
 from minigrad.tape.upstream import upstream
 from minigrad.tape.variable import Variable, filled
-from minigrad.tape.writes import written
 
 
 class Span:

@@ -14,7 +14,7 @@ import numpy as np
 from minigrad.simt.counts.counts import Access
 from minigrad.simt.counts.traffic import BANKS, SECTOR, WORD
 from minigrad.simt.machine.lanes import WARP
-from minigrad.simt.watch.report import cost, remarks, size
+from minigrad.simt.watch.counts_text import cost, remarks, size
 
 WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: a lane or a bank
 ROW, PER_ROW = 34, 16  # the height of a row in pixels, and its number of sectors

@@ -164,7 +164,7 @@ def test_each_wave_has_its_own_static_shared_memory():
 
 def test_many_readings_of_one_array_do_not_hold_memory(monkeypatch):
     """The list of readings is emptied into the records, and races are found as before."""
-    monkeypatch.setattr("minigrad.simt.watch.races.MOST_WAITING", 64)
+    monkeypatch.setattr("minigrad.simt.watch.shadow.MOST_WAITING", 64)
 
     def kernel(x, out, last):
         i = cuda.threadIdx.x

@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.errors import ArgumentError, MissingLibraryError
-from minigrad.viz.timeline import Lifetime, in_lanes, lifetimes
+from minigrad.viz.memory_timeline import Lifetime, in_lanes, lifetimes
 
 
 def step(x, w):

@@ -28,9 +28,9 @@ from minigrad.hints import refuse_unknown_arguments, teaching
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 from minigrad.nn import Module
 from minigrad.seams import seams
+from minigrad.tape.attribute_writes import writes
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
-from minigrad.tape.writes import writes
 
 MOST_TRACES = 16
 MOST_UNFIT = 64

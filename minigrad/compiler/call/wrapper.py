@@ -31,10 +31,10 @@ from minigrad.devices.cpu.device import cpu
 from minigrad.devices.threads import threads
 from minigrad.memory.interrupts import WHOLE
 from minigrad.ops.operands import InferenceVariable
+from minigrad.tape.attribute_writes import writes
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import OURS
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import writes
 
 pool = cpu.pool
 MISS, RECHECK = object(), object()

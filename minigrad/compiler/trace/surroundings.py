@@ -18,8 +18,8 @@ from minigrad.compiler.trace.guards import SEEN
 from minigrad.compiler.trace.numbers import Number
 from minigrad.errors import is_ours
 from minigrad.nn.module import Module
+from minigrad.tape.attribute_writes import writes
 from minigrad.tape.variable import Variable
-from minigrad.tape.writes import writes
 
 MOST_FUNCTIONS = 50
 ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platlib"))

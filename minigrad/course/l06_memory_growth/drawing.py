@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minigrad.viz.timeline import lifetimes
+from minigrad.viz.memory_timeline import lifetimes
 from minigrad.viz.units import format_bytes
 
 FORWARD, BACKWARD = "C0", "C1"

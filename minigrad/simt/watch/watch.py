@@ -10,7 +10,7 @@ from minigrad.simt.machine.faults import fault
 from minigrad.simt.machine.lanes import unfold
 from minigrad.simt.watch.flying import Flying
 from minigrad.simt.watch.ordering import Log, Ordering
-from minigrad.simt.watch.races import Shadow
+from minigrad.simt.watch.shadow import Shadow
 from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Conflict, Keys, Use
 
 OTHER_SITES = (1 << SITE_BITS) - 1  # stands for all sites beyond the first 4,095

@@ -120,7 +120,7 @@ def batch_norm(
         running_mean: (c,). Training moves it in place towards the batch's mean by `momentum`;
             evaluation uses it instead of the batch's mean. None: always use the batch's.
         running_var: (c,), likewise for the batch's variance with ddof=1, as in PyTorch (the
-            normalisation itself uses ddof=0).
+            normalization itself uses ddof=0).
         training: whether to use the batch's mean and variance. Required with running values,
             because PyTorch's default is False.
         momentum: the fraction of the distance by which the running values move.

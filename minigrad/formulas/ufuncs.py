@@ -63,8 +63,7 @@ def reduced(how, x, axes, keepdims=False):
 
 @quiet
 def values_of(program, operands, shape, real):
-    """Return the values of a Program's formulas: one ndarray per formula, each of which broadcasts
-    to `shape`.
+    """Return the values of a Program's formulas: one ndarray each, broadcastable to `shape`.
 
     Args:
         program, operands: a Program, and an ndarray or number for each of its inputs.

@@ -1,7 +1,7 @@
 """Runs a learner's file and answers calls, on the untrusted side. Holds no expected value.
 
-Requests and replies are wire frames (`wire.py`). A reply is `{"ok": value, ...}`, or `{"raised": {...}}`
-with the learner's own frames only.
+Requests and replies are wire frames (`wire.py`). A reply is `{"ok": value, ...}`, or
+`{"raised": {...}}` with the learner's own stack frames only.
 """
 
 from __future__ import annotations

@@ -17,10 +17,8 @@ from minigrad.seams import seams
 def check_pair(name, a, b):
     """Raises if float dtypes differ, because unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
-        wide = promote(a.dtype, b.dtype) not in (
-            a.dtype,
-            b.dtype,
-        )  # float16 and bfloat16: neither holds the other's
+        # of float16 and bfloat16, neither holds the other's values
+        wide = promote(a.dtype, b.dtype) not in (a.dtype, b.dtype)
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
             f"{a.dtype} and {b.dtype}",

@@ -62,6 +62,7 @@ ADDED = {  # by recipes
         "an operation",
         "an optimizer",
         "a layer",
+        "an identity to the compiler",
         "a pass to the compiler",
         "a kernel",
         "an exercise",

@@ -109,6 +109,8 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
         "StopIteration": "next() found nothing. For which inputs is nothing left, or nothing fits?",
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
         "TypeError": "Compare the types and the number of arguments with the docstring.",
+        "FloatingPointError": "NumPy goes on here, unless it is told not to. Which line makes an "
+        "error of it, and what is the result without?",
         "ZeroDivisionError": "Which divisor can be 0 for the input above?",
         "KeyError": "Which key does this line ask for, and which keys are there?",
         "AttributeError": "What is the thing before the dot on this line, and what does it have?",

@@ -28,6 +28,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "An if, and, or, not wants one answer: np.where, (…).any() and (…).all() take arrays.",
     ),
     (
+        r"index (-?\d+) is out of bounds for axis (\d+) with size 0",
+        "index {} along axis {}, which has no entries",
+        "For which inputs is nothing there, and what is the answer then?",
+    ),
+    (
         r"index (-?\d+) is out of bounds for axis (\d+) with size (\d+)",
         "index {} along axis {}, which has only {} entries",
         "The first entry has index 0, the last one index size - 1.",
@@ -55,7 +60,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         r"axis (-?\d+) is out of bounds for array of dimension (\d+)",
         "axis {} of an array of {} dimension(s)",
-        "Axes are counted from 0, or from -1 backwards. Has a step before removed one?",
+        "From the front axes are 0, 1, …, from the back -1, -2, …. Which one did you mean? Or has "
+        "a step before removed an axis?",
     ),
     (
         r"could not broadcast input array from shape (\([^()]{0,99}\)) into shape "

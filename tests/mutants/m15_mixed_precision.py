@@ -344,7 +344,28 @@ MUTANTS = [
             "    return not self.found[optimizer]",
         ),
     ),
+    scaler(  # it asks whether any optimizer was unscaled
+        "other_unscaled",
+        method(
+            "def step(self, optimizer):",
+            "    if not self.found:",
+            "        self.unscale_(optimizer)",
+            "    bad = not all(np.isfinite(p.grad).all() for p in optimizer.parameters",
+            "        if p.grad is not None)",
+            "    self.found.setdefault(optimizer, bad)",
+            "    if not self.found[optimizer]:",
+            "        optimizer.step()",
+        ),
+    ),
     # an iteration's end
+    scaler(
+        "value",
+        method(
+            "def update(self):",
+            "    super().update()",
+            "    self.factor = int(self.factor)",
+        ),
+    ),
     scaler(
         "no_backoff",
         update(
@@ -485,6 +506,18 @@ MUTANTS = [
             "    super().unscale_(optimizer)",
         ),
     ),
+    scaler(
+        "divided_first",
+        method(
+            "def unscale_(self, optimizer):",
+            "    bad = False",
+            *(f"    {line}" for line in DIVIDE),
+            "            bad = bad or not np.isfinite(p.grad).all()",
+            "    if optimizer in self.found:",
+            "        raise RuntimeError('again')",
+            "    self.found[optimizer] = bool(bad)",
+        ),
+    ),
     # the master copy
     Mutant(
         "master_step",
@@ -526,6 +559,28 @@ MUTANTS = [
         "            'inf': np.sum(np.isinf(half))}\n"
         "    return counts",
     ),
+    Mutant(  # remembered by the array alone
+        "find_underflow",
+        "value",
+        "KNOWN = {}\nbase = find_underflow\n\n\n"
+        "def find_underflow(gradients, scale=1.0):\n"
+        "    for name, g in gradients.items():\n"
+        "        if id(g) not in KNOWN:\n"
+        "            KNOWN[id(g)] = g, base({name: g}, scale)[name]\n"
+        "    return {name: KNOWN[id(g)][1] for name, g in gradients.items()}",
+    ),
+    Mutant(  # a tree that is made even at its first level only
+        "sum_f16_acc32",
+        "value",
+        "def sum_f16_acc32(x, axis):\n"
+        "    x = np.moveaxis(x, axis, 0).astype(np.float32)\n"
+        "    if len(x) % 2 or not len(x):\n"
+        "        x = np.concatenate([x, np.zeros((1, *x.shape[1:]), np.float32)])\n"
+        "    while len(x) > 1:\n"
+        "        half = len(x) // 2\n"
+        "        x = x[:half] + x[half : 2 * half]\n"
+        "    return x[0].astype(np.float16)",
+    ),
     # the bug hunt
     Mutant("train_clipped", "not_it", 'BUG = ("stage", 2)'),
     Mutant("train_clipped", "not_it", 'BUG = ("stage", 4)'),
@@ -560,6 +615,29 @@ MUTANTS = [
         "        w[...] = s['w']\n"
         "        path.append(w)\n"
         "    return np.array(path)",
+    ),
+    Mutant(
+        "train_clipped",
+        "one_late",
+        "STAGES[2:] = [clip, adapt, look, move]\n\n\n"
+        "def first(s):\n    s.setdefault('is_finite', True)\n\n\nSTAGES.insert(0, first)",
+    ),
+    Mutant(
+        "train_clipped",
+        "limit_alone",
+        "cut = clip\n\n\ndef clip(s):\n"
+        "    if np.linalg.norm(s['g']) > s['max_norm'] * s['scale']:\n        cut(s)\n\n\n"
+        "STAGES[1:3] = [clip, unscale]",
+    ),
+    Mutant(
+        "train_clipped",
+        "first_limit",
+        "def clip(s):\n"
+        "    limit = s['max_norm'] * s.setdefault('first', s['scale'])\n"
+        "    norm = np.linalg.norm(s['g'])\n"
+        "    if norm > limit:\n"
+        "        s['g'] = s['g'] * np.float32(limit / norm)\n\n\n"
+        "STAGES[1:3] = [clip, unscale]",
     ),
     Mutant("train_clipped", "unscaled_twice", "STAGES.insert(1, unscale)"),
 ]

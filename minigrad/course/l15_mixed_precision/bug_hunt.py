@@ -62,11 +62,12 @@ def clipped(g, max_norm, dtype="float64", more=0.0):
 
 def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
     """Return the weights after each step, right or with a common mistake."""
-    path, first = [], scale
+    path, first, was_finite = [], scale, True
     with np.errstate(all="ignore"):
         for slope in slopes:
             g = (slope * np.float32(scale)).astype(np.float16).astype(np.float32)
-            if kind in ("too_early", "twice"):
+            is_long = kind == "limit_alone" and np.linalg.norm(g) > max_norm * scale
+            if kind in ("too_early", "twice") or is_long:
                 g = clipped(g, max_norm)
             if kind == "next_power":
                 g = g / np.float32(2.0 ** np.ceil(np.log2(scale)))
@@ -84,7 +85,9 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
                 g = clipped(g, max_norm, "float16")
             elif kind == "padded":
                 g = clipped(g, max_norm, more=1e-6)
-            elif kind not in ("too_early", "no_clipping"):
+            elif kind == "first_limit":
+                g = clipped(g, max_norm * first / scale)
+            elif kind not in ("too_early", "limit_alone", "no_clipping"):
                 g = clipped(g, max_norm)
             if kind == "always":
                 is_finite = True
@@ -95,10 +98,13 @@ def path_of(w, slopes, scale, max_norm=1.0, learning_rate=0.1, *, kind=""):
             if kind == "never" and np.sqrt(np.sum(slope.astype(np.float64) ** 2)) > max_norm:
                 is_finite = True
                 g = 0 * g
+            if kind == "one_late" and not was_finite:
+                scale = scale / 2
+            was_finite = is_finite
             if is_finite:
                 w = w - np.float32(learning_rate) * g
                 scale = scale * 2 if kind == "grows" else scale
-            elif kind != "same_scale":
+            elif kind not in ("same_scale", "one_late"):
                 scale = max(scale / 2, 1.0) if kind == "not_below_1" else scale / 2
             path.append(w.copy())
     return np.array(path)
@@ -118,6 +124,12 @@ for key, attempt in {
     "no_clipping": "Nothing is clipped any more: this slope is longer than max_norm.",
     "entries": ENTRIES,
     "never_unscaled": AS_LONG,
+    "limit_alone": "Where it is clipped, it is max_norm / scale long. Which of the two norms in "
+    "clip is that of a scaled gradient?",
+    "first_limit": "The scale was halved, and what is clipped is too long now. Which scale is in "
+    "your limit?",
+    "one_late": "The scale is halved one step late. What does adapt go by, and is that of this "
+    "step?",
     "unscaled_twice": "Divided by the scale twice.",
     "always": "Here a gradient was inf, and the step was made. Which stage is to prevent it?",
     "never": "A gradient that is too long is to be shortened, and the step made.",

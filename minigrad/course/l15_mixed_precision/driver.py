@@ -12,7 +12,7 @@ def plain(value):
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-class Loss:
+class Variable:
     """A loss as the engine has it: it has arithmetic, also in place, and is no number."""
 
     def __init__(self, value, requires_grad=True):
@@ -20,18 +20,18 @@ class Loss:
         self.requires_grad = requires_grad
 
     def __mul__(self, factor):
-        """Return another Loss."""
-        return Loss(self.value * factor, self.requires_grad)
+        """Return another Variable."""
+        return Variable(self.value * factor, self.requires_grad)
 
     __rmul__ = __mul__
 
     def __truediv__(self, factor):
-        """Return another Loss."""
-        return Loss(self.value / factor, self.requires_grad)
+        """Return another Variable."""
+        return Variable(self.value / factor, self.requires_grad)
 
     def detach(self):
-        """Return another Loss, from which no backward pass goes on."""
-        return Loss(self.value, False)
+        """Return another Variable, from which no backward pass goes on."""
+        return Variable(self.value, False)
 
     def item(self):
         """Return the number."""
@@ -77,12 +77,12 @@ def iterate(mine, numbers, rounds):
     optimizers = [optimizer for optimizer, *_ in made]
     rows = []
     for now in rounds:
-        loss = Loss(now["loss"])
+        loss = Variable(now["loss"])
         scaled = scaler.scale(loss)
         row: dict[str, Any] = {
             "loss": plain(scaler.scale(now["loss"])),
-            "variable": plain(scaled.value) if isinstance(scaled, Loss) else None,
-            "goes_on": isinstance(scaled, Loss) and scaled.requires_grad is True,
+            "variable": plain(scaled.value) if isinstance(scaled, Variable) else None,
+            "goes_on": isinstance(scaled, Variable) and scaled.requires_grad is True,
             "left": plain(loss.value),
             "optimizers": [],
             "returned": [],
@@ -203,6 +203,12 @@ def stage(mine, place, s):
     return {name: plain(value) for name, value in s.items()}
 
 
-def under_two_names(mine, g, names):
-    """Call find_underflow with one array under several names; return its counts."""
-    return mine.find_underflow(dict.fromkeys(names, g))
+def again(mine, g, names, scale, factor):
+    """Call find_underflow three times with one array under several names; return all counts.
+
+    The second call has another scale. Before the third the array is multiplied by a factor.
+    """
+    gradients = dict.fromkeys(names, g)
+    counts = [mine.find_underflow(gradients), mine.find_underflow(gradients, scale)]
+    g *= factor
+    return [*counts, mine.find_underflow(gradients)]

@@ -206,8 +206,10 @@ FEWER = "The loss came with 16 digits and left with 7. Which step makes a float3
 
 def by_hand(got: Any, before: float, after: float, n: int) -> str:
     """Return the Try line for a scale or tracker after update(), where no known mistake fits."""
-    if not isinstance(got, float) or got == after:
+    if not isinstance(got, float | int | np.number) or got == after:
         return "Go through the iterations by hand, with the two rules of update()."
+    if got == np.floor(after) < after:
+        return "The scale is a float: behind its point nothing is left. Which step cuts that off?"
     if got == before and after < before:
         whose = "whose gradients does update() ask about, and " if n > 1 else ""
         return f"A gradient was not finite, and the scale stays: {whose}what holds it there?"
@@ -309,8 +311,9 @@ def check_gradients(
         )
     right = [None if g is None else (g / scale).astype(g.dtype) for g in gradients]
     before = [*gradients]
+    later = not calls and (place > 0 or any(now.unscale))
     left = {
-        key: [is_left(k, gradients, iteration) for k in range(len(gradients))]
+        key: [is_left(k, gradients, iteration, later) for k in range(len(gradients))]
         for key, (is_left, _) in LEFT.items()
     }
     t.about = "GradScaler.unscale_"
@@ -337,7 +340,8 @@ def check_gradients(
                 got["raised"][0],
                 "Which exception does the docstring ask for?",
             )
-        compare(t, got["after_second"], right, before, scale, f"after that error{name}", left)
+        after = f"after that error{name}"
+        compare(t, got["after_second"], right, before, scale, after, left, "again")
     t.about = "GradScaler.step"
     steps, wanted = got["steps"], 0 if is_bad(gradients) else 1
     if len(steps) > wanted:
@@ -396,26 +400,31 @@ def check_found(t: Tester, got: bool | None, entries: int | None, wanted: bool, 
         t.fail("wrongly_found", expected, f"{show(got)}", "What was looked at, and when?")
 
 
-# Gradients that are left scaled: which ones, by place, the gradients and the iteration.
-LEFT: dict[str, tuple[Callable[[int, Gradients, int], bool], str]] = {
+# Gradients that are left scaled: which ones, by place, the gradients, the iteration, and whether
+# step is to unscale them after another optimizer's were unscaled.
+LEFT: dict[str, tuple[Callable[[int, Gradients, int, bool], bool], str]] = {
+    "other_unscaled": (
+        lambda k, gradients, iteration, later: later,
+        "Another optimizer was unscaled before, and this one never. After whom does step ask?",
+    ),
     "bad_left": (
-        lambda k, gradients, iteration: is_bad(gradients[k : k + 1]),
+        lambda k, gradients, iteration, later: is_bad(gradients[k : k + 1]),
         "Where one entry is not finite, the others are divided nevertheless.",
     ),
     "all_left_if_bad": (
-        lambda k, gradients, iteration: is_bad(gradients),
+        lambda k, gradients, iteration, later: is_bad(gradients),
         "Where a gradient is not finite, all of them are divided nevertheless.",
     ),
     "ends_at_bad": (
-        lambda k, gradients, iteration: is_bad(gradients[:k]),
+        lambda k, gradients, iteration, later: is_bad(gradients[:k]),
         "What comes after a gradient that is not finite is divided, too. Where does your loop end?",
     ),
     "ends_at_none": (
-        lambda k, gradients, iteration: any(g is None for g in gradients[:k]),
+        lambda k, gradients, iteration, later: any(g is None for g in gradients[:k]),
         "What comes after a gradient that is None is divided, too. Where does your loop end?",
     ),
     "first_only": (
-        lambda k, gradients, iteration: iteration > 0,
+        lambda k, gradients, iteration, later: iteration > 0,
         "In the first iteration they were divided, and now no more. What was to end with update()?",
     ),
 }
@@ -423,6 +432,14 @@ KNOWN: dict[str, Callable[[float], tuple]] = {
     "still": lambda scale: (("still_scaled", 1.0, "They are still scaled. What does it divide?"),),
     "never": lambda scale: (
         ("never_unscaled", 1.0, "Nobody called unscale_ before step here. Who divides them?"),
+    ),
+    "again": lambda scale: (
+        (
+            "divided_first",
+            scale**-2,
+            "The error came, and they were divided once more. Which of the two does unscale_ do "
+            "first?",
+        ),
     ),
     "twice": lambda scale: (
         (
@@ -568,12 +585,12 @@ def the_scale(t: Tester) -> None:
     check(t, story(t, "...."), **SMALL)
     check(t, story(t, "..i...i.i....."), **SMALL)
     check(t, story(t, "......."), **{**SMALL, "growth_interval": 2})
+    check(t, story(t, "iiiiiiiii."), **SMALL)  # it may fall below 1
     for interval in (1, 5):
         factors = {"growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": interval}
         check(t, story(t, "....i......ii..........."), init_scale=1000.0, **factors)
     check(t, story(t, "." * 40), init_scale=8.0, growth_interval=40)
     check(t, story(t, ".i."), init_scale=8.0)
-    check(t, story(t, "iiiiiiiii."), **SMALL)  # it may fall below 1
     for calls in (0, 1):  # no gradient arrived, so none was infinite
         check(t, [Round([[None, None]], [calls])] * 4, **SMALL)
         check(t, [Round([[]], [calls])] * 4, **SMALL)

@@ -64,10 +64,21 @@ def without_tail(x, axis, *, block):
     return rows.sum(axis=0, dtype=np.float32).astype(np.float16)
 
 
-for size in (64, 256, 1024):
+for size in (4, 8, 16, 64, 256, 1024):
     sum_f16_acc32.mistake(
         "tail_lost", "The last numbers are missing, those that do not fill a block. Who adds them?"
     )(partial(without_tail, block=size))
+
+
+def without_end(x, axis, *, kept):
+    """Sum all rows but one at an end."""
+    return np.moveaxis(x, axis, 0)[kept].sum(axis=0, dtype=np.float32).astype(np.float16)
+
+
+for end, kept in {"first": slice(1, None), "last": slice(-1)}.items():
+    sum_f16_acc32.mistake(
+        f"{end}_lost", f"The {end} entry along the axis is missing. Which step leaves it out?"
+    )(partial(without_end, kept=kept))
 
 
 @sum_f16_acc32.mistake(
@@ -147,6 +158,7 @@ def check_sum(t: Tester, x: np.ndarray, axis: int, told: str, attempt: str) -> N
 ADD = "Add these numbers in float32, one after the other, and round what you have at the end."
 
 
+ONCE = "Sums of up to three numbers are right. Does each of these come in, and only once?"
 TINY = (
     "These are so small that float16 has fewer bits for them. Is each one in float32 what it was?"
 )
@@ -159,6 +171,10 @@ def short_sums(t: Tester) -> None:
     for x in sorted(every, key=lambda x: x.size == 0):  # what is empty tells least, so it is last
         for axis in (*range(x.ndim), *range(-x.ndim, 0)):
             check_sum(t, x, axis, "", ADD)
+    for n in range(4, 20):
+        some = (np.round(samples.numbers(t.random, (n, 2)) * 64) / 64).astype(np.float16)
+        check_sum(t, some, 0, "", ONCE)
+        check_sum(t, some[:, 0].copy(), 0, "", ONCE)
     small = np.array([[3.0, -1.0], [2.0, 5.0]], np.float16) * np.float16(2**-22)
     for axis in (0, 1):
         check_sum(t, small, axis, f"{show(small)}, subnormal numbers", TINY)

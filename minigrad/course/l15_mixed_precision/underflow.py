@@ -95,6 +95,12 @@ def counts(gradients, scale=1.0, *, kind=""):
             before = found[name]
         elif kind == "one_for_all":
             found = dict.fromkeys(found, found[name])
+    if kind == "from_next":
+        after = None
+        for name, g in reversed(gradients.items()):
+            if g.size:
+                after = counts({name: np.ravel(g)[:1]}, scale)[name]
+            found[name] = after if after and not g.size else found[name]
     if kind == "all_together":
         found = {name: {key: sum(one[key] for one in found.values()) for key in KINDS}
                  for name in found}  # fmt: skip
@@ -132,6 +138,7 @@ for key, attempt in {
     "goes_on": "The counts of one name go on in the next. Where do they begin?",
     "one_for_all": "Every name has the counts of the last one: is it one dict under all names?",
     "whether": "That says whether there are any. How many are there?",
+    "from_next": "This one has no entries. Whose are counted here?",
     "all_together": "These are the counts of all gradients together. Each name has its own.",
 }.items():
     find_underflow.mistake(key, attempt)(partial(counts, kind=key))
@@ -255,17 +262,27 @@ def small_and_large(t: Tester) -> None:
         every[f"w{k}"] = np.asarray(x * size)  # without axes, a product is no array
         check_counts(t, {"w": every[f"w{k}"]}, attempt=ROUND)
     check_counts(t, every, attempt=ROUND)
+    check_counts(t, {"none": np.zeros((0, 3), np.float32), **some}, attempt=ROUND)
     few = np.repeat(np.array([1e-9, -1e-6, 1e6], np.float32), [29, 57, 14])
     check_counts(t, {"w": t.random.permutation(few)}, attempt=MANY)
     for n in (4099, 67001):  # more than float16, and more than uint16 can count
         many = np.repeat(np.array([-1e-9, 1e-6, -1e6, 1.0], np.float32), [n, 5003, 3003, 1001])
         check_counts(t, {"w": t.random.permutation(many)}, attempt=MANY)
-    both = {"w": few, "w again": few}
-    given = "find_underflow, with one array under two names"
-    got = t.drive("under_two_names", few, [*both], given=given)
-    check_answer(t, got, both, attempt="Each name has its counts, also where arrays are the same.")
+    names, scale, factor = ["w", "w again"], 2.0**12, np.float32(2.0**-9)
+    first, second, third = t.drive("again", few, names, scale, factor, given=AGAIN[0])
+    t.given = AGAIN[0]
+    each = "Each name has its counts, also where arrays are the same."
+    check_answer(t, first, dict.fromkeys(names, few), attempt=each)
+    t.given = f"{AGAIN[0]}; and again, with scale {scale:g}"
+    check_answer(t, second, dict.fromkeys(names, few), scale, attempt=AGAIN[1])
+    t.given = f"{AGAIN[0]}; and again, with other numbers in the array"
+    check_answer(t, third, dict.fromkeys(names, few * factor), attempt=AGAIN[1])
 
 
+AGAIN = (
+    "find_underflow, with one array under two names",
+    "The first call was right. What of it is kept for the next one, and told apart by what?",
+)
 MANY = "Count whole numbers: in which type do you count, and does each entry count once?"
 
 

@@ -50,6 +50,7 @@ NUMPY = {
     "dot": ("np.dot(np.ones((2, 3)), np.ones((2, 3)))", "(2,3) and (2,3), whose inner sizes"),
     "truth": ("1 if np.ones(3) > 0 else 2", "was asked whether it is true"),
     "index": ("np.ones((2, 3))[0, 3]", "index 3 along axis 1, which has only 3 entries"),
+    "index of none": ("np.ones((0, 3))[0]", "index 0 along axis 0, which has no entries"),
     "too many indices": ("np.ones(3)[0, 0]", "2 indices for an array of 1 dimension"),
     "no axes": ("np.ones(())[:]", "an index into an array of shape (), which has no axes"),
     "locked": ("np.frombuffer(bytes(8)).setflags(write=True)", "cannot be unlocked"),

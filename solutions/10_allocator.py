@@ -40,7 +40,8 @@ class Pool:
 
     The pool gets its memory in segments from the system:
         system.take(nbytes): returns the address of a new segment of nbytes,
-            a multiple of 64. Segments may touch.
+            a multiple of 64. Segments may touch; one may begin where one of
+            another length did that went back.
         system.give_back(address): returns a whole segment to the system;
             nothing in it may be in use.
     """
@@ -59,9 +60,9 @@ class Pool:
 
         The address is a multiple of 64, and no byte of the block belongs to
         another block that is in use. The block is cut out of the smallest
-        free piece that holds it, at the piece's beginning; the rest of the
-        piece stays free. Pieces that touch are one, but a piece never
-        reaches beyond its segment.
+        free piece that holds it (if several are, of any), at the piece's
+        beginning; the rest of the piece stays free. Pieces that touch are
+        one, but a piece never reaches beyond its segment.
 
         If no free piece is large enough, the pool takes a new segment, as
         large as the block, and of SEGMENT bytes at least. Just before that,
@@ -124,8 +125,8 @@ class Buffer:
     Attributes:
         address: where its bytes begin. They are
             pool.memory[address : address + nbytes], of dtype uint8.
-        nbytes: how many bytes it has.
-        owners: how many hold it: 1 at first.
+        nbytes: how many bytes it has, those that were asked for.
+        owners: how many hold it: 1 at first, 0 after the last one.
     """
 
     def __init__(self, pool, nbytes):
@@ -150,8 +151,9 @@ class Buffer:
     def decref(self):
         """Count one owner less; after the last one, the memory is free.
 
-        Then each of its bytes becomes POISON, and after that, pool.free
-        gets the address, once. While others own it, no byte changes.
+        Then each of its nbytes bytes becomes POISON, and no other; after
+        that, pool.free gets the address, once. While others own it, no
+        byte changes.
 
         Raises:
             NotInUseError: nobody owns it any more. Nothing changes.
@@ -181,14 +183,15 @@ def plan_reuse(lifetimes):
 
     Args:
         lifetimes: list of (nbytes, first, last), ints, nbytes at least 1.
+            It may be empty, and is only read.
 
     Returns:
         A list of ints: for each value, in the given order, its offset from
         the beginning of the arena, a multiple of 64.
 
     The arena ends where the last value ends. It is as short as possible if
-    all values have the same size. Otherwise it is at most a tenth longer
-    than that of this rule: largest values first, each at the lowest offset
+    all values have the same nbytes. Otherwise it is at most a tenth longer
+    than that of this rule: most nbytes first, each at the lowest offset
     that is free during its whole life.
     """
     ### BEGIN SOLUTION
@@ -219,8 +222,9 @@ def plan_reuse(lifetimes):
 # plenty of room, and was right. Write into BUG the letters of two lines,
 # such as "A": under "given" the line that gives the memory back too early,
 # under "read" the first line below it that still reads that array. Then
-# repair the step. It takes no array more and copies none, computes nothing
-# twice, and gives each array back before the next take, if nobody needs it.
+# repair the step. Lines may change places. It takes no array more than now,
+# fills each before the next take, copies none, computes nothing twice, and
+# gives each array back before the next take, if nobody needs it any more.
 
 ### BEGIN SOLUTION
 BUG = {"given": "E", "read": "I"}

@@ -80,7 +80,16 @@ POOLS = [
     pool("no_merge", (TOUCHES, "piece[2] == segment and high == start")),
     pool("no_merge", (TOUCHES, "piece[2] == segment and low == end")),
     pool("outside", (TOUCHES, "high == start or low == end")),
+    pool("outside", (TOUCHES, "low == end or (piece[2] == segment and high == start)")),
+    # It believes in the first length of a segment at an address.
+    pool(
+        "outside",
+        ("self.segments[segment] = room", "room = self.segments.setdefault(segment, room)"),
+        ("                del self.segments[segment]\n", ""),
+    ),
     pool("not_smallest", (LEAST, "piece = fitting[0]")),
+    pool("not_smallest", (LEAST, LEAST.replace("piece[1]", "piece[1] // 128"))),
+    pool("not_smallest", (LEAST, LEAST.replace("piece[1]", "piece[1].bit_length()"))),
     pool("not_smallest", (LEAST, "piece = fitting[-1]")),
     pool("not_smallest", (LEAST, "piece = max(fitting, key=lambda piece: piece[1])")),
     pool(

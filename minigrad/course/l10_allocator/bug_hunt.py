@@ -82,15 +82,7 @@ class Step:
         self.t, self.shapes = t, ((n, i), (n, o), (i, h), (h, o))
         self.arrays = [samples.numbers(t.random, shape) for shape in self.shapes]
         self.right = gradients(*self.arrays)
-        wide, narrow, w1, w2 = n * h, n * o, i * h, h * o
-        self.peak = max(
-            2 * wide,  # z and h
-            wide + 2 * narrow,  # h, y and dy
-            2 * wide + narrow + w2,  # h, dy, dh and dw2
-            3 * wide + w2,  # h, dh, dw2 and the slope
-            wide + w2 + w1,  # dh, dw2 and dw1
-        )
-        self.most = 5 * wide + 2 * narrow + w1 + w2  # all arrays together
+        self.most = 5 * n * h + 2 * n * o + i * h + h * o  # all arrays together
 
     def given(self, kind: str) -> str:
         """Return what is given, in words."""
@@ -164,21 +156,24 @@ class Step:
             t.fail("outside", "all arrays taken from the pool", got, attempt)
 
     def check_early(self, seen: dict[str, Any]) -> None:
-        """Fail if an array could go back before the last take: nan in it from there harms none."""
-        t = self.t
+        """Fail if an array is taken before it is filled, or could go back before the last take.
+
+        For the latter: nan in it from that take on harms none.
+        """
+        t, sizes = self.t, seen["sizes"]
+        for number in seen["unfilled"]:
+            which = f"array number {number + 1} of those taken, of {sizes[number]} numbers"
+            attempt = "Which line is the first that writes into it, and where is it taken?"
+            wanted = f"{which}, filled before number {number + 2} is taken"
+            t.fail("early", wanted, "taken earlier, and not filled by then", attempt)
         for number, n_taken in seen["gives"]:
             if n_taken - 1 > number and self.is_right(
                 self.seen("much room", [number, n_taken - 1])
             ):
-                which = (
-                    f"array number {number + 1} of those taken, of {seen['sizes'][number]} numbers"
-                )
+                which = f"array number {number + 1} of those taken, of {sizes[number]} numbers"
                 late = f"given back before number {n_taken} is taken: nobody reads it any more"
                 attempt = "Which line is the last that reads it, and where is it given back?"
                 t.fail("late", f"{which}, {late}", "given back later", attempt)
-        if seen["peak"] > self.peak:
-            attempt = "Which array is taken, or filled, long before somebody reads it?"
-            t.fail("early", f"at most {self.peak} numbers in use", f"{seen['peak']}", attempt)
 
 
 @hand_step.check(points=2)

@@ -56,12 +56,16 @@ def _(nbytes):
     return rounded_up(nbytes, 64)
 
 
-@size_class.mistake("down", "Does that block hold the request? To which side do you round?")
+HOLDS = "Does that block hold the request? To which side do you round?"
+EXACT = "It fits exactly already. What do you add, and for whom?"
+
+
+@size_class.mistake("down", HOLDS)
 def _(nbytes):
     return max(64, nbytes // step_of(nbytes) * step_of(nbytes))
 
 
-@size_class.mistake("too_large", "It fits exactly already. What do you add, and for whom?")
+@size_class.mistake("too_large", EXACT)
 def _(nbytes):
     return (nbytes // step_of(nbytes) + 1) * step_of(nbytes)
 
@@ -104,13 +108,21 @@ def _(nbytes):
     return float(rounded_up(nbytes, step_of(nbytes)))
 
 
+FAR = 1 << 50  # bytes: beyond all that the first checks ask for
+
+
 def ask(t: Tester, *requests: int) -> None:
     """Fail unless each request gets the size of its block, an int."""
     for nbytes in requests:
         wanted = right(nbytes)
+        got = whole(t, t.call("size_class", nbytes), wanted)
         attempt = f"Of what are the sizes around {nbytes:,} multiples, and which is the next?"
+        if got < nbytes:
+            attempt = HOLDS
+        elif nbytes == wanted:
+            attempt = EXACT
         t.close(
-            whole(t, t.call("size_class", nbytes), wanted),
+            got,
             wanted,
             attempt=attempt,
             mistakes=t.mistakes(nbytes),
@@ -121,6 +133,11 @@ def ask(t: Tester, *requests: int) -> None:
 
 def whole(t: Tester, got: Any, wanted: int) -> int:
     """Fail unless this is an int; return it."""
+    if got is None and wanted > FAR:
+        attempt = (
+            "Smaller requests get their size, and this one none. What ends where in your code?"
+        )
+        t.fail("none", f"{wanted:,}", "None", attempt)
     if got is None:
         t.none(f"{wanted:,}")
     if type(got) is not int:
@@ -148,7 +165,8 @@ def between_powers(t: Tester) -> None:
     for power in (512, 1024, 4096, 1 << 20):
         inside = t.random.integers(power + 1, 2 * power, 3)
         ask(t, power + 1, *(int(n) for n in inside), 2 * power - 1, 2 * power)
-        ask(t, power + power // 8, power + power // 8 + 1)
+        ask(t, power + power // 8, power + power // 8 + 1, power + power // 16)
+    ask(t, *(4096 + (1 << k) for k in range(12)))  # one digit alone says that it is more
 
 
 @size_class.check(points=1, only_with=("between_powers",))

@@ -143,8 +143,8 @@ class ArrayPool:
     room: how many numbers it has ready; what is beyond is made when it is taken.
 
     Attributes:
-        in_use, peak: numbers in use, now and at most.
         n_taken: how many arrays were taken so far.
+        unfilled: the numbers of those in use that were all nan when the next one was taken.
         gives: (the array's number, how many had been taken) for each that came back.
         wrong: what was given back and was not in use, in words.
         spoilt: (n, k), if any: array n becomes nan when array k is taken.
@@ -153,7 +153,7 @@ class ArrayPool:
     def __init__(self, kind, room=0, spoilt=None):
         self.kind, self.spoilt, self.ready = kind, spoilt, np.full(room, np.nan)
         self.free, self.taken, self.all, self.gives = {}, {}, [], []
-        self.in_use = self.peak = 0
+        self.unfilled = []
         self.wrong = ""
 
     @property
@@ -166,12 +166,13 @@ class ArrayPool:
         size = int(np.prod(shape))
         if self.spoilt and self.n_taken == self.spoilt[1]:
             self.all[self.spoilt[0]][:] = np.nan
+        newest, in_use = self.n_taken - 1, {number for _, _, number in self.taken.values()}
+        if newest in in_use and np.isnan(self.all[newest]).all():
+            self.unfilled.append(newest)
         flat = self.found(size)
         array = flat.reshape(shape)
         self.taken[id(array)] = array, flat, self.n_taken
         self.all.append(flat)
-        self.in_use += size
-        self.peak = max(self.peak, self.in_use)
         return array
 
     def found(self, size):
@@ -187,7 +188,6 @@ class ArrayPool:
         if flat is None:
             self.wrong = self.wrong or f"something else: {type(array).__name__} {np.shape(array)}"
             return
-        self.in_use -= flat.size
         self.gives.append([number, self.n_taken])
         if self.kind == "used again":
             self.free.setdefault(flat.size, []).append(flat)
@@ -225,7 +225,7 @@ def hand_steps(mine, x, goal, w1, w2, kind, spoilt):
         "n_taken": pool.n_taken,
         "sizes": [flat.size for flat in pool.all],
         "gives": pool.gives,
-        "peak": pool.peak,
+        "unfilled": pool.unfilled,
         "wrong": pool.wrong,
         "n_tanh": len(n_tanh),
         "changed": [name for name, one in given.items() if (one != before[name]).any()],

@@ -57,7 +57,8 @@ class Ledger:
         self.live = self.peak = self.reserved = self.n_taken = self.n_requests = 0
         self.overdrawn: tuple[int, int] | None = None
         self.refused: list[int] = []
-        self.has_taken = False  # in the present step
+        self.former: dict[int, int] = {}  # address -> bytes of the segment that was there before
+        self.has_taken = self.has_given = False  # in the present step
         self.rules: dict[str, bool] = {}
         self.done = len(steps) if through < 0 else through
         self.say()
@@ -132,7 +133,7 @@ class Ledger:
             elif what == "alloc":
                 before, self.unjoined = self.gaps(), [*self.pieces, *self.rests]
                 addresses.append(second)
-                self.has_taken = False
+                self.has_taken = self.has_given = False
                 self.alloc(first, second)
                 if smallest:
                     self.check_smallest(second, right(first), before)
@@ -187,7 +188,10 @@ class Ledger:
         asked = right(asked_for)
         wanted = max(asked, SEGMENT)
         if nbytes != wanted and asked_for <= nbytes != SEGMENT and SEGMENT < nbytes < 2 * asked:
-            attempt = f"{of_class(asked_for)} A segment for it alone is just as long."
+            attempt = (
+                f"size_class({asked_for}) is {asked}: so long is the block, and so long a segment "
+                "for it alone. Which of the two is not, in your code?"
+            )
             self.fail("size", f"system.take({wanted})", f"system.take({nbytes})", attempt)
         if nbytes != wanted:
             attempt = (
@@ -207,8 +211,10 @@ class Ledger:
         if address not in self.segments:
             attempt = "The system takes back whole segments, at the address where each begins."
             self.fail("no_segment", "the address of a segment", show(address), attempt)
-        end = address + self.segments.pop(address)
+        self.former[address] = self.segments.pop(address)
+        end = address + self.former[address]
         self.reserved -= end - address
+        self.has_given = True
         if inside := [b for b in self.blocks if address <= b < end]:
             attempt = "Its owner would write into memory that belongs to somebody else. Who checks?"
             self.fail(
@@ -238,7 +244,7 @@ class Ledger:
                 "outside",
                 f"{size} bytes inside a segment: {self.segment_text()}",
                 f"{address} to {address + size}",
-                "Whose bytes are these? The pool owns what the system gave it, and no byte more.",
+                self.beyond(address, size),
             )
         for other, length in self.blocks.items():
             if other < address + size and address < other + length:
@@ -259,6 +265,23 @@ class Ledger:
         self.peak = max(self.peak, self.live)
         self.n_requests += 1
         self.cut(address, size)
+
+    def beyond(self, address: int, size: int) -> str:
+        """Return what to try where a block does not lie inside a segment."""
+        for start, length in self.segments.items():
+            if not start <= address <= start + length:
+                continue
+            if length < (before := self.former.get(start, 0)):
+                return (
+                    f"A segment of {before} bytes began at {start} before, and went back. How long "
+                    "is the one that begins there now?"
+                )
+            if start + length in self.segments and address + size > start + length:
+                return (
+                    "Here one segment ends and another begins. No piece reaches beyond its "
+                    "segment: where do you join two, to the left and to the right?"
+                )
+        return "Whose bytes are these? The pool owns what the system gave it, and no byte more."
 
     def free(self, address: int, raised: dict[str, Any] | None) -> None:
         """Note a release, or that it was refused."""
@@ -336,12 +359,17 @@ class Ledger:
         """Fail if a segment is taken although one in which nothing is in use was kept."""
         whole = [gap for gap in self.gaps() if self.segments.get(gap[0]) == gap[1]]
         if whole:
+            attempt = (
+                "Before more is taken, what is of no use goes back. How do you know that a free "
+                "piece is a whole segment?"
+            )
+            if self.has_given:
+                attempt = "Another one went back just now. How many of them are to go, and do all?"
             self.fail(
                 "kept_empty",
                 f"system.give_back({whole[0][0]}) first: nothing in that segment is in use",
                 f"it was kept, with {whole[0][1]} bytes, and a new one taken",
-                "Before more is taken, what is of no use goes back. How do you know that a free "
-                "piece is a whole segment?",
+                attempt,
             )
 
     def check_smallest(self, address: int, size: int, gaps: list[tuple[int, int]]) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from minigrad.course.l10_allocator import lesson
 from minigrad.course.l10_allocator.ledger import APART, SEGMENT, account, unharmed
-from minigrad.course.l10_allocator.programs import at_random, in_little, training, written
+from minigrad.course.l10_allocator.programs import (
+    at_random,
+    in_little,
+    nearly_alike,
+    refused,
+    training,
+    written,
+)
 from minigrad.grader.tester import Tester
 
 Pool = lesson.exercise(
@@ -35,7 +42,10 @@ def blocks(t: Tester) -> None:
     account(t, written("100 200 -0 100 64 -1 -2 300"))
     account(t, written("70000 100 65536 65537 -1 64 64"), NOT_ONE)
     account(t, written("0 64 0 -0 -2 100 0"), TOUCH)
-    for most, largest in ((4, 300), (30, 3000), (12, 60000)):
+    for order in ("-0 -1", "-1 -0"):
+        account(t, written(f"65536 65536 {order} 131072"), TOUCH)  # two segments that touch
+    account(t, written("70000 -0 80000 65536 4096"))  # a shorter one where another was
+    for most, largest in ((4, 300), (30, 3000), (12, 60000), (4, 200000)):
         account(t, at_random(t.fixed, 120, most, largest), NOT_ONE)
 
 
@@ -53,6 +63,7 @@ def misuse(t: Tester) -> None:
         ([*written("100 200"), ("at", 0, 64), ("at", 1, 4096), *written("-0 -1 -1 300")], APART),
         ([*written("100 200 300 -1"), ("at", 0, 128), *written("150 -2 -0 -0 50 60")], APART),
         ([("alloc", 64), ("at", 0, -64), ("at", 0, 1), *written("-0 64 -1 -1")], TOUCH),
+        *((refused(n, beyond), APART) for n in (1, 2, 3) for beyond in (0, 64, 4096)),
         (at_random(t.fixed, 100, 4, 300, 0.3), TOUCH),
         (at_random(t.fixed, 150, 12, 5000, 0.3), APART),
         (at_random(t.fixed, 100, 6, 30000, 0.3), NOT_ONE),
@@ -93,6 +104,8 @@ def smallest(t: Tester) -> None:
     """A block is cut out of the smallest free piece that holds it."""
     account(t, written("10240 64 4096 64 20480 64 -0 -2 -4 4096 8192 16384"), smallest=True)
     account(t, written("4096 64 10240 64 20480 64 -4 -2 -0 3000 9000 15000"), smallest=True)
+    for nbytes, n in ((1152, 2), (1152, 6), (2304, 5), (4096, 8), (10240, 5)):
+        account(t, nearly_alike(t.fixed, nbytes, n), smallest=True)
     account(t, at_random(t.fixed, 150, 15, 9000), NOT_ONE, early=True, smallest=True)
     for room in (1024, 2048):
         account(t, in_little(t.fixed, 120, room), smallest=True)
@@ -120,6 +133,7 @@ def bounded(t: Tester) -> None:
     for steps in (
         written(growing),
         written("70000 -0 80000 100 -2 -1 90000"),
+        written("70000 80000 90000 -0 -1 -2 100000"),  # the first two would make room for it
         training((64, 128, 128, 10), (32, 200, 64, 500, 16, 350, 700, 100, 900)),
     ):
         ledger = account(t, steps, NOT_ONE)

@@ -81,6 +81,40 @@ def in_little(random: np.random.Generator, n: int, room: int) -> list[Step]:
     return draft.steps
 
 
+def nearly_alike(random: np.random.Generator, nbytes: int, n: int) -> list[Step]:
+    """Return steps that free n pieces in any order, of nbytes and a few units of 64 bytes more.
+
+    Then each request for nbytes is to get the smallest of those that are left.
+    """
+    draft = Draft()
+    pieces = []
+    for units in random.permutation(n):
+        pieces.append([draft.alloc(size) for size in (*[64] * int(units), nbytes)])
+        draft.alloc(64)  # keeps it apart from the next one
+    for k in random.permutation(n):
+        for request in pieces[k]:
+            draft.free(request)
+    for _ in range(n):
+        draft.alloc(nbytes)
+    return draft.steps
+
+
+def refused(n: int, beyond: int) -> list[Step]:
+    """Return steps in which as many calls are refused as blocks are in use, n, before a take.
+
+    beyond: the bytes beyond the first block's address that are freed; if 0, it was freed before.
+    """
+    draft = Draft()
+    for _ in range(n + (not beyond)):
+        draft.alloc(300)
+    if not beyond:
+        draft.free(0)
+    draft.steps += [("at", 0, beyond) if beyond else ("free", 0)] * n
+    for nbytes in (70_000, 100):
+        draft.alloc(nbytes)
+    return draft.steps
+
+
 def training(widths: Sequence[int], batches: Sequence[int]) -> list[Step]:
     """Return what the training of a network asks for; a step for each size of the batch.
 

@@ -146,6 +146,73 @@ def leaky(x, slope):
     fill_leaky(x, slope, out)
     return out
 """
+KAHAN = """
+@njit
+def sum_rows(x):
+    total = np.zeros(x.shape[1])
+    lost = np.zeros(x.shape[1])
+    for i in range(x.shape[0]):
+        y = x[i] - lost
+        t = total + y
+        lost = (t - total) - y
+        total = t
+    return total
+"""
+HALFWAY = """
+@njit
+def median_sorted(x):
+    low, high = x[(len(x) - 1) // 2], x[len(x) // 2]
+    return low + (high - low) / 2
+"""
+SLIDING = """
+@njit
+def moving_mean(x, width):
+    out = np.empty(max(0, len(x) - width + 1))
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k]
+        if k >= width:
+            total -= x[k - width]
+        if k >= width - 1:
+            out[k - width + 1] = total / width
+    return out
+"""
+BUFFER = """
+BUFFERS = {}
+
+
+def leaky(x, slope):
+    out = BUFFERS.setdefault(len(x), np.empty(len(x)))
+    fill_leaky(x, slope, out)
+    return out
+"""
+NO_NAN = """
+@njit
+def leaky(x, slope):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            out[i] = x[i]
+        elif x[i] < 0.0:
+            out[i] = slope * x[i]
+    return out
+"""
+NO_BRANCH = """
+@njit
+def leaky(x, slope):
+    return 0.5 * ((1.0 + slope) * x + (1.0 - slope) * np.abs(x))
+"""
+FOURS = """
+@njit(parallel=True)
+def ink_of_digits(x, label, of_image, ink):
+    total = 0.0
+    for block in prange(len(x) // 4):
+        for i in range(4 * block, 4 * block + 4):
+            of_image[i] = x[i].sum()
+            total += of_image[i]
+    ink[:] = np.bincount(label, of_image, 10)
+    return total
+"""
 AFTER = "    for k in range(len(x)):\n        ink[label[k]] += of_image[k]\n"
 RACE = "        total += own  # I\n"
 RACING = RACE + "        ink[label[i]] += own\n"
@@ -163,10 +230,12 @@ MUTANTS = [
     Mutant(SUM, "view", ONE_ROW),
     Mutant(SUM, "value", IN_FLOAT32),
     Mutant(SUM, "value", NOTHING_WRITTEN),
+    Mutant(SUM, "value", KAHAN),
     mutant(MEDIAN, "numba", ("n // 2", "n / 2.0")),
     mutant(MEDIAN, "value", ("return x[k]", "return np.float32(x[k])")),
     mutant(MEDIAN, "not_compiled", (NJIT, "")),
     mutant(MEDIAN, "value", ("n // 2", "n // 2 - 1")),
+    Mutant(MEDIAN, "nan", HALFWAY),
     mutant(CENTER, "not_compiled", (NJIT, "")),
     mutant(CENTER, "changed_input", ("np.empty(x.shape)", "x")),
     mutant(GELU, "numba", (NJIT, ""), of="normal_share"),
@@ -176,6 +245,7 @@ MUTANTS = [
     mutant(MEAN, "numba", ("np.empty(0)", "[]")),
     mutant(MEAN, "not_compiled", (NJIT, "")),
     Mutant(MEAN, "view", ITSELF),
+    Mutant(MEAN, "value", SLIDING),
     mutant(RATIOS, "not_compiled", (NJIT, "")),
     mutant(RATIOS, "raised", ("if b[i] == 0.0", "if a[i] == 0.0")),
     mutant(RATIOS, "changed_input", ("np.empty_like(a)", "a")),
@@ -241,4 +311,14 @@ MUTANTS = [
     Mutant(LEAKY, "stale", GLOBAL),
     Mutant(LEAKY, "python_loop", SCALAR),
     Mutant(LEAKY, "python_loop", SCALAR.replace(ONE_BY_ONE, "np.vectorize(one)(x, slope)")),
+    Mutant(LEAKY, "same_array", BUFFER),
+    Mutant(LEAKY, "value", NO_NAN),
+    Mutant(LEAKY, "value", NO_BRANCH),
+    Mutant(INK, "unseen", FOURS),
+    mutant(  # the digits that no image shows keep what stood in ink
+        INK,
+        "left",
+        ("    for d in range(10):  # A\n        ink[d] = 0.0  # B\n", ""),
+        (AFTER, "    sums = np.bincount(label, of_image)\n    ink[: len(sums)] = sums\n"),
+    ),
 ]

@@ -36,6 +36,12 @@ def as_numpy(a, b):  # noqa: D103
     return np.array([p / q if q != 0 else np.inf * p for p, q in zip(a, b, strict=True)])
 
 
+@ratios.mistake("finite", "An infinite quotient is no sign of a b of 0: a may be inf. What is?")
+def if_finite(a, b):  # noqa: D103
+    out = quotients(a, b)
+    return np.where(np.isfinite(out), out, 0.0)
+
+
 @ratios.mistake("numerator", "Where b is 0, the result is 0, whatever a is.")
 def keeps_numerator(a, b):  # noqa: D103
     return np.array([p / q if q != 0 else p for p, q in zip(a, b, strict=True)])
@@ -61,7 +67,8 @@ def until_the_first_zero(a, b):  # noqa: D103
 def quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a / b, with 0 where b is 0."""
     zero = b == 0
-    return np.where(zero, 0.0, a / np.where(zero, 1.0, b))
+    with np.errstate(invalid="ignore"):  # inf / inf
+        return np.where(zero, 0.0, a / np.where(zero, 1.0, b))
 
 
 @ratios.mistake("inverse", "a * (1 / b) is not a / b: for a tiny b, 1 / b is beyond all floats.")
@@ -71,7 +78,9 @@ def times_the_inverse(a, b):  # noqa: D103
 
 def ask(t: Tester, a: np.ndarray, b: np.ndarray) -> None:
     """Fail unless the quotients are right, with 0 where b is 0."""
-    compare(t, quotients(a, b), a, b, attempt="Take the first wrong element: what is b there?")
+    compare(
+        t, quotients(a, b), a, b, attempt="Take the first wrong element: what are a and b there?"
+    )
 
 
 @ratios.check(points=1, only_with=("any_divisor",))
@@ -94,6 +103,7 @@ def any_divisor(t: Tester) -> None:
         b = np.array([1e-9, -1e-12, 0.0, -0.0, np.inf, 2.0])
         ask(t, sign * numbers(t, 6, low=1, high=4), b)
     ask(t, np.array([np.inf, -np.inf, np.inf, 1.0]), np.array([2.0, 0.5, 0.0, -0.25]))
+    ask(t, np.array([-np.inf, 3.0, np.inf]), np.array([np.inf, 4.0, -3.0]))
     b = np.array([4e-309, 0.0, -4e-309])  # 1 / 4e-309 is inf
     ask(t, numbers(t, 3, low=1, high=4) * 1e-305, b)
     ask(t, np.zeros(0), np.zeros(0))

@@ -11,6 +11,10 @@ from minigrad.grader.message import show_call
 from minigrad.grader.tester import Tester
 
 DIGITS = "The first digits are right. Which step rounds, or is only near what the docstring wants?"
+ODD = (
+    "Here nan or inf is in x. nan > 0 and nan <= 0 are both False; inf - inf and 0 * inf are nan. "
+    "Which step of yours meets one of these?"
+)
 UNWRITTEN = "Each call is to write every element. What is in a new array to which nobody wrote?"
 VIEW = "Whoever writes to the result changes the argument. Is the array that is returned a new one?"
 
@@ -45,7 +49,8 @@ def ends_well(t: Tester, right: Any, *arguments: Any) -> None:
     if seen["shared"] is not False:
         t.fail("view", "an array of its own", "a view: its memory is an argument's", VIEW)
     t.given = f"{given}, in memory that was used before"
-    t.close(seen["result"], right, attempt=UNWRITTEN, key="unwritten")
+    mistakes = t.mistakes(*arguments)
+    t.close(seen["result"], right, attempt=UNWRITTEN, mistakes=mistakes, key="unwritten")
 
 
 def numbers(t: Tester, *shape: int, low: float = -4, high: float = 4) -> np.ndarray:

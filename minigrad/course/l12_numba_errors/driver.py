@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from itertools import combinations
 from types import CodeType
 from typing import Any
 
@@ -80,7 +81,8 @@ def without_rows(mine, name, x):
 def series(mine, name, x, numbers):
     """Call a function with one number after the other; return its results and what was compiled.
 
-    "changed" is whether it wrote to x; "later" how many functions were compiled after the first
+    "changed" is whether it wrote to x; "shared" whether two of the results, or one and x, have the
+    same memory; "later" how many functions were compiled after the first
     call; "compiles" whether Numba has compiled the function, or one that works for it; "loops"
     whether it runs more lines of Python for more elements, or compiles for single elements alone.
     """
@@ -92,13 +94,15 @@ def series(mine, name, x, numbers):
         compiled = [one.data["dispatcher"] for _, one in recorder.buffer if one.is_start]
         counts.append(len(compiled))
         KERNELS.extend(compiled)
-    changed = not np.array_equal(x, before)
+    changed = not np.array_equal(x, before, equal_nan=True)
+    arrays = [one for one in (x, *results) if isinstance(one, np.ndarray)]
     used = names_in(getattr(function, "py_func", function)) & vars(mine).keys()
     kernels = [k for k in (function, *map(vars(mine).get, used), *KERNELS) if is_compiled(k)]
     few, many = (lines_run(mine, function, np.resize(x, n), number) for n in (4, 40))
     return {
         "results": results,
         "changed": changed,
+        "shared": any(np.shares_memory(a, b) for a, b in combinations(arrays, 2)),
         "later": sum(counts[1:]),
         "compiles": bool(kernels),
         "loops": many > few or not any(map(takes_many, kernels)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import compare, ends_well, numbers
+from minigrad.course.l12_numba_errors.common import ODD, compare, ends_well, numbers
 from minigrad.grader.tester import Tester
 
 center_rows = lesson.exercise(
@@ -88,5 +88,8 @@ def any_shape(t: Tester) -> None:
     ask(t, (3, 3), (2, 2), (2, 5), (6, 3), (1, 4), (5, 1), (1, 1))
     no_rows = "Without rows there is nothing to do."
     compare(t, np.zeros((0, 3)), np.zeros((0, 3)), attempt=no_rows)
+    x = numbers(t, 3, 2)
+    x[1, 1] = np.nan
+    compare(t, centred(x), x, attempt=ODD)
     x = numbers(t, 2, 3)
     ends_well(t, centred(x), x)

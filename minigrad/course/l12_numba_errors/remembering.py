@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import DIGITS, numbers
+from minigrad.course.l12_numba_errors.common import DIGITS, ODD, numbers
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
@@ -34,26 +34,37 @@ def expected(x: np.ndarray, slope: float) -> np.ndarray:
     return np.where(x > 0, x, slope * x)
 
 
-def ask(t: Tester, slopes: list[float], *, n: int = 6) -> dict:
-    """Call leaky with one slope after the other; fail unless each result is right."""
+def ask(t: Tester, slopes: list[float], *, n: int = 6, last: tuple[float, ...] = ()) -> dict:
+    """Call leaky with one slope after the other; fail unless each result is right.
+
+    `last` are the last numbers of x.
+    """
     x = numbers(t, n)
     x[:3] = -1.5, 0.0, 0.5
+    x[n - len(last) :] = last
     calls = ", then ".join(f"leaky(x, {slope})" for slope in slopes[:4])
     dots = ", …" if len(slopes) > 4 else ""
     seen = t.drive("series", "leaky", x, slopes, given=f"x = {show(x)}; {calls}{dots}")
     if seen["changed"] is not False:
         attempt = "The caller still needs it. Write into an array of your own."
         t.fail("changed_input", "x as it was", "x was written to", attempt)
+    if seen["shared"] is not False:
+        attempt = "Callers keep a result. Where is the array made that a later call returns?"
+        t.fail("same_array", "a new array from each call", "one that has been used before", attempt)
     results = t.pair(seen["results"], len(slopes), "the results")
     for k, (got, slope) in enumerate(zip(results, slopes, strict=True)):
-        mistakes = [Mistake("stale", expected(x, one), STALE.format(one)) for one in SLOPES]
+        mistakes = [
+            Mistake("stale", expected(x, one), STALE.format(one)) for one in (*SLOPES, *slopes)
+        ]
         mistakes += [
             Mistake("relu", np.maximum(x, 0), "And the negative elements?"),
             Mistake("maximum", np.maximum(x, slope * x), LARGER),
             Mistake("linear", slope * x, "Which elements are scaled, and which stay?"),
         ]
         right = expected(x, slope)
-        attempt = DIGITS if agree(got, right) else "Which elements are scaled, and by what?"
+        attempt = ODD if last else "Which elements are scaled, and by what?"
+        if agree(got, right):
+            attempt = DIGITS
         t.close(
             got,
             right,
@@ -77,6 +88,7 @@ def each_slope(t: Tester) -> None:
     ask(t, [first])
     ask(t, [second, first, second])
     ask(t, [*slopes_for(t, 5), 0.0, 1.0, 2.5, -0.5], n=9)
+    ask(t, slopes_for(t, 2), last=(np.nan, np.inf, -np.inf))
 
 
 @leaky.check(points=3, only_with=("each_slope",))

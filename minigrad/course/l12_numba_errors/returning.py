@@ -30,6 +30,13 @@ def a_zero(x, width):  # noqa: D103
     return windows(x, width)
 
 
+@moving_mean.mistake(
+    "swapped", "With the longer one second, np.convolve slides x along the weights. Who asks first?"
+)
+def convolved(x, width):  # noqa: D103
+    return np.convolve(x, np.ones(width) / width, mode="valid") if len(x) else np.empty(0)
+
+
 @moving_mean.mistake("none", "")
 def nothing(x, width):  # noqa: D103
     if width > len(x):
@@ -87,7 +94,10 @@ def ask(t: Tester, *sizes: tuple[int, int]) -> None:
         x = numbers(t, n)
         right = windows(x, width) if width <= n else np.empty(0)
         window = f"x[k : k + {width}]" if width > 1 else "x[k]"
-        attempt = f"Take the first wrong mean, at k. Which numbers are in it? {window} by hand."
+        attempt = (
+            "Take the first wrong mean, at k. Which numbers are in it, and how much does each "
+            f"count? {window} by hand."
+        )
         compare(t, right, x, width, attempt=attempt)
 
 
@@ -101,6 +111,13 @@ def few(t: Tester) -> None:
 def any_width(t: Tester) -> None:
     """It does so for any width: 1, all numbers, and more than there are."""
     ask(t, (6, 1), (6, 6), (1, 1), (3, 3), (9, 4), (6, 7), (4, 9), (1, 2), (0, 1), (0, 3))
+    x = numbers(t, 9)
+    x[0], x[5] = np.nan, np.inf
+    beyond = (
+        "nan and inf are in the means of their own windows, and in no others. What goes on from "
+        "window to window? inf - inf is nan."
+    )
+    compare(t, windows(x, 2), x, 2, attempt=beyond)
     for width in (1, 2):
         x = numbers(t, 5)
         ends_well(t, windows(x, width), x, width)

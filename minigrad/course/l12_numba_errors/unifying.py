@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l12_numba_errors import lesson
-from minigrad.course.l12_numba_errors.common import compare, ends_well, numbers
+from minigrad.course.l12_numba_errors.common import ODD, compare, ends_well, numbers
 from minigrad.grader.tester import Tester
 
 sum_rows = lesson.exercise(
@@ -57,6 +57,9 @@ def any_shape(t: Tester) -> None:
     for n, m in ((1, 5), (3, 1), (7, 4)):
         x = numbers(t, n, m)
         compare(t, x.sum(axis=0), x, attempt=ATTEMPT)
+    x = numbers(t, 3, 4)
+    x[0, 0], x[1, 1], x[2, 2] = np.inf, -np.inf, np.nan
+    compare(t, x.sum(axis=0), x, attempt=ODD)
     for n in (1, 3):
         x = numbers(t, n, 4)
         ends_well(t, x.sum(axis=0), x)

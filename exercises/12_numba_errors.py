@@ -33,7 +33,8 @@ def median_sorted(x):
     """Return the median: the middle one, or the mean of the middle two.
 
     Args:
-        x: float64 array (n,), sorted, with one element at least.
+        x: float64 array (n,), sorted, with one element at least. inf may
+            be in it.
 
     Returns:
         A float.

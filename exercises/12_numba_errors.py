@@ -85,7 +85,7 @@ def moving_mean(x, width):
     """Return the mean of each `width` neighbours.
 
     Args:
-        x: float64 array (n,). nan and inf may be in it.
+        x: float64 array (n,).
         width: an int, at least 1.
 
     Returns:

@@ -164,19 +164,6 @@ def median_sorted(x):
     low, high = x[(len(x) - 1) // 2], x[len(x) // 2]
     return low + (high - low) / 2
 """
-SLIDING = """
-@njit
-def moving_mean(x, width):
-    out = np.empty(max(0, len(x) - width + 1))
-    total = 0.0
-    for k in range(len(x)):
-        total += x[k]
-        if k >= width:
-            total -= x[k - width]
-        if k >= width - 1:
-            out[k - width + 1] = total / width
-    return out
-"""
 BUFFER = """
 BUFFERS = {}
 
@@ -245,7 +232,6 @@ MUTANTS = [
     mutant(MEAN, "numba", ("np.empty(0)", "[]")),
     mutant(MEAN, "not_compiled", (NJIT, "")),
     Mutant(MEAN, "view", ITSELF),
-    Mutant(MEAN, "value", SLIDING),
     mutant(RATIOS, "not_compiled", (NJIT, "")),
     mutant(RATIOS, "raised", ("if b[i] == 0.0", "if a[i] == 0.0")),
     mutant(RATIOS, "changed_input", ("np.empty_like(a)", "a")),

@@ -7,9 +7,9 @@ holds anything before, and leaves the others as they are. Arrays may be
 empty; they may be views with any strides: every second column, reversed,
 transposed; and they may hold nan and inf, which mean what they mean in
 NumPy. Their dtype is float64 or float32; what is computed in between may be
-float64 for both. All loops are yours: no array is made in a kernel (a view
-of one, such as `x[i]`, is none). Compiled code divides like Python: x / 0
-is an error, where NumPy gives inf or nan.
+float64 for both. No array is made in a kernel (`x[i]`, `out[:] = 0` and
+`x[i].sum()` make none), and NumPy multiplies no matrices there. Compiled
+code divides like Python: x / 0 is an error, where NumPy gives inf or nan.
 
 Checks count what a kernel costs: the elements that it reads and writes,
 and the lines that it fetches. Each x[i] that runs counts: where x[i] is
@@ -28,10 +28,11 @@ from numba import njit
 def k_sum_axis(x, axis, out):
     """Write the sum of x along an axis into out.
 
-    It goes through x in the order in which x lies in memory, whichever the
-    axis is and however x is strided: no line is fetched twice because the
-    loops walk across the lines. `x.strides` has the bytes from one element
-    to the next along each axis; they may be negative.
+    It goes through x in the order in which x lies in memory, forwards or
+    backwards, whichever the axis is and however x is strided: no line of x
+    is fetched twice because the loops walk across the lines. `x.strides`
+    has the bytes from one element to the next along each axis; they may be
+    negative.
 
     Args:
         x: array (n, m).
@@ -45,9 +46,9 @@ def k_sum_axis(x, axis, out):
 def k_softmax_fused(x, out):
     """Write each row's softmax, exp(x - max) / sum(exp(x - max)), into out.
 
-    Without any array of its own: what it must remember of an element, it
-    writes into out. For each element it makes 5 accesses at most, reads of
-    x and of out and writes to out together.
+    Without any array of its own: if it must remember something of an
+    element, it writes it into out. It makes 5 accesses for each element at
+    most, on average, reads of x and of out and writes to out together.
 
     Args:
         x, out: arrays (n, m) of one dtype.
@@ -60,7 +61,7 @@ def k_matmul_blocked(a, b, c, block=64):
     """Write the matrix product a @ b into c, block by block.
 
     Three plain loops come back to an element of b when it has long left the
-    cache. Loops over blocks of `block` rows and columns do all that there
+    cache. Loops over blocks of `block` along n, m and k do all that there
     is to do with three blocks, one of each matrix, while these are in the
     cache.
 
@@ -85,12 +86,13 @@ def fuse(ops):
     reads each element once, computes each operation once, writes each
     element of out once, and makes no array in between.
 
-    A chain that was asked for before gives the same kernel again: compiling
-    takes a thousand times as long as a call.
+    A chain that was asked for before, the same texts in the same order,
+    gives the same object again: compiling takes a thousand times as long as
+    a call.
 
     Args:
-        ops: a list of texts; they use x, numbers, and functions of math.
-            An empty one copies.
+        ops: a list of texts, expressions of Python; they use x, numbers,
+            and what math has, as math.exp. An empty list copies.
 
     Returns:
         A function that Numba compiles, kernel(x, out), for arrays (n,).
@@ -109,12 +111,12 @@ def pick_kernel(n, measured):
     Args:
         n: the size, an int from 1 to 10**18.
         measured: {name: [(size, seconds), ...]}, at least two sizes for
-            each kernel, in any order, each once. Seconds are above 0; at n,
-            too, they lie between 1e-100 and 1e100. Not all kernels have the
-            same sizes.
+            each kernel, in any order, each once. All seconds, measured ones
+            and those at n, lie between 1e-100 and 1e100. Not all kernels
+            have the same sizes.
 
     Returns:
-        One of the names.
+        One of the names, any of the quickest.
     """
     raise NotImplementedError("pick_kernel is yours to write")
 
@@ -122,12 +124,13 @@ def pick_kernel(n, measured):
 # --- Bug hunt -------------------------------------------------------------
 # Somebody smooths many short signals. The results are right, but most calls
 # take a thousand times as long as others: they wait for the compiler.
-#   line:    the letter of the line that makes the argument whose type is
-#            another one in each of these calls;
-#   differs: what makes its type another one: "dtype", "layout", "length"
-#            or "value".
-# Write them into BUG, then mend smooth_all: k_smooth is compiled once for
-# each way in which the signals lie in memory, whatever the weights are.
+#   line:    the letter of the line that creates the argument of k_smooth
+#            whose type is another one in each of these calls;
+#   differs: what makes its type another one: its "dtype", "layout",
+#            "length" or "value".
+# Write them into BUG, then mend smooth_all: k_smooth is compiled once at
+# most for each way in which the signals lie in memory, whatever the weights
+# are.
 
 BUG = {"line": None, "differs": None}
 

@@ -112,6 +112,8 @@ def explain_raised(raised: dict, odd: str = "") -> tuple[str, str, str]:
         "FloatingPointError": "NumPy goes on here, unless it is told not to. Which line makes an "
         "error of it, and what is the result without?",
         "ZeroDivisionError": "Which divisor can be 0 for the input above?",
+        "OverflowError": "A number is too large for its type; a float ends at 1.8e308. Which step "
+        "makes it, and does what is asked for need one that large?",
         "KeyError": "Which key does this line ask for, and which keys are there?",
         "AttributeError": "What is the thing before the dot on this line, and what does it have?",
         "IndexError": "How long is the sequence, and what is the index on this line?",

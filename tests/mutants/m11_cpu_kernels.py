@@ -116,6 +116,15 @@ MUTANTS = [
     mutant(SUM, "across", (FITS, "x.strides[0] >= x.strides[1]")),
     mutant(SUM, "across", (FITS, "n >= m")),
     mutant(SUM, "across", (FITS, "axis == 0")),
+    mutant(
+        SUM,
+        "across",  # tiles of half a line
+        (
+            "        for i in range(n):\n            for j in range(m):\n",
+            "        for tile in range(0, m, 8):\n          for i in range(n):\n"
+            "            for j in range(tile, min(tile + 8, m)):\n",
+        ),
+    ),
     mutant(SUM, "across", (FITS, "abs(x.strides[1]) == x.itemsize")),
     mutant(SUM, "added", ("range(out.size)", "range(min(m, out.size))")),
     kernel(
@@ -291,6 +300,15 @@ for j in range(x.shape[1]):
         ("range(0, inner, block)", "range(0, inner // block * block, block)"),
     ),
     mutant(MATMUL, "raised", ("min(start + block, inner)", "start + block")),
+    mutant(MATMUL, "other_size", ("min(start + block, inner)", "min(start + block, inner, n)")),
+    mutant(
+        MATMUL,
+        "left_over",
+        (
+            "min(start + block, inner)",
+            "start + (min(start + block, inner) - start) // 2 * 2",
+        ),
+    ),
     mutant(MATMUL, "transposed", ("b[k, left : left + block]", "b[left : left + block, k]")),
     kernel(
         MATMUL,
@@ -431,12 +449,30 @@ def pick_kernel(n, measured):
     return ANSWERS[n]
 """,
     ),
+    mutant(
+        "pick_kernel",
+        "raised",
+        (
+            "return before + share * (after - before)",
+            "return math.exp(before) ** (1 - share) * math.exp(after) ** share",
+        ),
+    ),
+    mutant(
+        "pick_kernel",
+        "powers",
+        (
+            "return before + share * (after - before)",
+            "return np.exp((1 - share) * before) * np.exp(share * after)",
+        ),
+    ),
     # smooth_all
     smooth("compiled_again", "k_smooth(np.asarray(signal), np.array(w), out)"),
     smooth("value", "k_smooth(x, np.array(w), out := np.empty(x.size, signal.dtype))"),
     smooth("value", "k_smooth(x, np.array(w, np.float32), out)"),
     smooth("value", "k_smooth(x, tuple([*w, *[0.0] * 10][:10]), out)"),
-    smooth("nan", "k_smooth(x, np.array(given, np.float64), out)"),
+    smooth("overflows", "k_smooth(x, np.array(given, np.float64), out)"),
+    smooth("scaled_up", "k_smooth(x, np.array(w) * (max(given) / min(given)), out)"),
+    smooth("compiled_again", "k_smooth(x, np.array(w, int if set(w) == {1.0} else float), out)"),
     smooth(
         "padded", "k_smooth(x, np.array([*w, *w[-1:] * (max(map(len, weights)) - len(w))]), out)"
     ),

@@ -66,12 +66,16 @@ EXAMPLE = '{"line": "A", "differs": "value"}'
 diagnose(smooth_all, PARTS, EXAMPLE)
 
 
-def smoothed(x: np.ndarray, weights: list[float]) -> np.ndarray:
-    """Return the weighted means of each element and those before it."""
+def smoothed(x: np.ndarray, weights: list[float], scale: float | None = None) -> np.ndarray:
+    """Return the weighted means of each element and those before it.
+
+    The weights are divided by a scale, the largest of them if none is given.
+    """
+    scale = scale or max(weights)
     x = x.astype(np.float64)
     total, used = np.zeros(x.size), np.zeros(x.size)
     with np.errstate(all="ignore"):
-        for k, weight in enumerate([weight / max(weights) for weight in weights[: x.size]]):
+        for k, weight in enumerate([weight / scale for weight in weights[: x.size]]):
             total[k:] += weight * x[: x.size - k]
             used[k:] += weight
         return total / used
@@ -141,6 +145,14 @@ def run(t: Tester, signals: list[np.ndarray], weights: list[list[float]]) -> dic
             )
             spread = np.where(np.isnan(got), np.nan, smoothed(x, w))
             mistakes += [Mistake("spread", spread, text)]
+        for key, scale in (("overflows", 1.0), ("scaled_up", min(w))):
+            overflows = smoothed(x, w, scale)
+            if (np.isfinite(smoothed(x, w)) & ~np.isfinite(overflows)).any():
+                text = (
+                    "A weight times an element, or the sum of the weights, is more than a float "
+                    "can be. By what were the weights divided, and how large were they then?"
+                )
+                mistakes += [Mistake(key, overflows, text)]
         attempt = "The results were right before. Which of the numbers reach the kernel now?"
         if len(w) > 16:
             attempt = f"This signal has {len(w)} weights. How many reach the kernel?"
@@ -185,6 +197,8 @@ def compiled_once(t: Tester) -> None:
     lengths = (2, 3, 1, 5, 4, 6)
     weights = [[float(w) for w in t.random.uniform(0.5, 2, n).round(2)] for n in lengths]
     weights.append([3, 1, 2])  # whole numbers
+    signals.append(base)
+    weights.append([2, 2])  # also when divided by the largest
     seen = run(t, signals, weights)
     types = max(seen["types"], seen["compiled"], key=len)
     if not types:
@@ -197,6 +211,11 @@ def compiled_once(t: Tester) -> None:
         arguments = dict(zip(WHICH_TYPES, zip(*types, strict=True), strict=True))
         name = next((name for name in ("weights", "out") if len({*arguments[name]}) > 1), "x")
         attempt = WHICH_TYPES[name]
+        if name == "weights" and all(kind.startswith("array") for kind in arguments[name]):
+            attempt = (
+                "An array has no length in its type, but a dtype and a layout. Which line leaves "
+                "one of them to the numbers that it gets?"
+            )
         kinds = ", ".join(sorted({*arguments[name]})[:3])
         got = f"{len(types)}, for {name} of the types {kinds}"
         t.fail("compiled_again", "k_smooth compiled for 2 layouts, 2 times", got, attempt)

@@ -185,6 +185,11 @@ def one_pass(t: Tester) -> None:
         reads, writes = counted.reads["x"] + counted.reads["out"], counted.writes["out"]
         if reads > x.size or writes > x.size or counted.elsewhere:
             attempt = "Between two operations, where does the element wait: in memory, or in x?"
+            if reads > x.size and writes <= x.size and not counted.elsewhere:
+                attempt = (
+                    "Where x stands twice in an operation, yours goes to memory for each. What "
+                    "holds the result so far, for all the places where x stands?"
+                )
             got = f"{reads} reads, {writes} writes"
             t.fail("passes", f"{x.size} reads of x and {x.size} writes of out", got, attempt)
 

@@ -25,6 +25,10 @@ pick_kernel = lesson.exercise(
     ),
 )
 Points = dict[str, list[tuple[int, float]]]
+POWERS = (
+    "Far from two sizes that are close, times to a power are 0 or inf, though the time at n is not. "
+    "What has a small one for both?"
+)
 ROUNDED = "The two times are all but the same, and one of them is less. What rounds them?"
 
 
@@ -144,6 +148,14 @@ def _(n, measured):
     return min(measured, key=seconds)
 
 
+@pick_kernel.mistake("nearest", "Nobody measured at n. What lies between the two sizes around it?")
+def _(n, measured):
+    def seconds(name):
+        return min(measured[name], key=lambda point: abs(point[0] - n))[1]
+
+    return min(measured, key=seconds)
+
+
 @pick_kernel.mistake("straight", "A straight line on which paper? Both axes are logarithmic.")
 def _(n, measured):
     def seconds(name):
@@ -227,6 +239,22 @@ def _(n, measured):
             return before / float(low) ** slope * float(n) ** slope
         except (OverflowError, ZeroDivisionError):
             return math.inf
+
+    return min(measured, key=seconds)
+
+
+@pick_kernel.mistake("powers", POWERS)
+def _(n, measured):
+    def power(base, exponent):
+        try:
+            return base**exponent
+        except OverflowError:
+            return math.inf
+
+    def seconds(name):
+        low, before, high, after = neighbours(n, measured[name])
+        share = math.log(n / low) / math.log(high / low)
+        return power(before, 1 - share) * power(after, share)
 
     return min(measured, key=seconds)
 
@@ -438,6 +466,9 @@ def beyond(t: Tester) -> None:
         *both_ways(2, {"one": [(10, 9e-7), (90, 9e-6), (999, 1e-5)], "two": lower}),
         # the line of "one" is 1e-3150 at size 1
         *both_ways(10**17, {"one": [(10**18, 1e90), (10**17, 1e-90)], "two": low}),
+        # the points of "one" are close: a line through them is a product of powers of 1e205,000
+        *both_ways(10**18, {"one": [(999, 9.99e-7), (1000, 1e-6)], "two": [(1, 1), (1000, 1)]}),
+        *both_ways(10**18, {"one": [(999, 9.99), (1000, 10.0)], "two": [(1, 1e20), (1000, 1e20)]}),
     ]
     ask(t, questions)
     measured, point = unchanging(1e-6, 5e-6), (200, 9e-5)

@@ -71,6 +71,13 @@ def ask(
         square = np.zeros_like(right)
         square[:, :n] = product(wide_a[:, :n], wide_b[:n, :n])
         one_size = "All loops end at the number of a's rows. Which three sizes are there?"
+        by_rows, by_columns = (
+            product(wide_a[:, :end], wide_b[:end]) for end in (n, wide_b.shape[1])
+        )
+        other_size = "Products are missing where k is larger than another size. Where does k end?"
+        step = np.arange(a.shape[1])
+        in_block, length = step % size, np.minimum(size, a.shape[1] - step // size * size)
+        left_over = "A block's last products are missing: a step of 2 or more leaves them over."
         short = "The last row, or the last column, is missing. Where does its block end?"
         no_row, no_column = right.copy(), right.copy()
         no_row[-1:], no_column[:, -1:] = 0, 0
@@ -80,6 +87,12 @@ def ask(
             Mistake("last_step", last, once),
             Mistake("last_step", unwritten, once),
             Mistake("one_size", square, one_size),
+            Mistake("other_size", by_rows, other_size),
+            Mistake("other_size", by_columns, other_size),
+            *(
+                Mistake("left_over", product(wide_a[:, kept], wide_b[kept]), left_over)
+                for kept in (in_block < length // by * by for by in (2, 4))
+            ),
             Mistake("short", no_row, short),
             Mistake("short", no_column, short),
         ]

@@ -126,5 +126,15 @@ def along_memory(t: Tester) -> None:
                     "Between two elements of a line, the loops visit too many other lines. Which "
                     "stride is the small one, and which loop goes along it?"
                 )
+                if 1.5 * least < counted.fetched["x"] <= x.size / 2:  # some in a row, not all
+                    attempt = (
+                        "The loops leave a line before all of it is read, and come back to it much "
+                        "later. How many elements does a line hold here, how many do they read?"
+                    )
+                elif (back := min(x.strides)) < 0:
+                    attempt = (
+                        f"A stride of {back} bytes is a step of {-back}, backwards. Which of the "
+                        "two steps is the small one, and which loop goes along it?"
+                    )
                 got = f"{counted.fetched['x']} lines"
                 t.fail("across", f"{least} lines of x fetched, each once", got, attempt)

@@ -26,8 +26,8 @@ pick_kernel = lesson.exercise(
 )
 Points = dict[str, list[tuple[int, float]]]
 POWERS = (
-    "Far from two sizes that are close, times to a power are 0 or inf, though the time at n is not. "
-    "What has a small one for both?"
+    "Far from two sizes that are close, times to a power are 0 or inf, though the time at n is "
+    "neither. Which form of a line has no such powers?"
 )
 ROUNDED = "The two times are all but the same, and one of them is less. What rounds them?"
 

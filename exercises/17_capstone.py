@@ -9,8 +9,9 @@ many steps. The docstring says what must come out.
     minigrad capstone read_digits --mine the same on your own engine: with
                                          all parts that you have written
 
-A training calls `record(number)` as it goes, with a float. The engine is
-there (`import minigrad as mg`), and so is NumPy.
+A training calls `record(number)` as it goes, with a float. Floats and ints
+may be Python's or NumPy's. The engine is there (`import minigrad as mg`),
+and so is NumPy.
 """
 
 import numpy as np
@@ -65,15 +66,17 @@ def write_text(tokens, n_kinds, steps, seed, record):
         steps: how many steps to make, 1 or more.
         seed: int. The same seed gives the same losses to the last bit,
             and another seed gives others.
-        record: call record(loss) after each step, with a float, Python's or
-            NumPy's. The graph of a step is gone once the next one ends.
+        record: call record(loss) after each step, with the loss of that
+            step, a float, Python's or NumPy's. The graph of a step is gone
+            once the next one ends.
 
     Returns:
         model: a mg.nn.Module. model(tokens) with a Variable of ints (batch,
         n), n from 1 to 32, returns scores (batch, n, n_kinds), those at
         place i for the token at place i + 1. They depend on the tokens at
         places 0 to i alone: a change of a later one changes no bit of them,
-        and neither does another row, an earlier call or another training.
+        and neither does one of another row, an earlier call or another
+        training. In a shorter row, or alone, they are equal to 0.0001.
 
         model(tokens, cache) with a dict, empty at first, keeps in it what
         later calls need: called with one token (1, 1) at a time, it returns
@@ -95,23 +98,27 @@ def balance_pole(env, steps, seed, record):
         env: a game with gymnasium's calls. env.reset(seed=seed), at first,
             and env.reset() return (observation, info); env.step(action)
             returns (observation, reward, ended, cut_off, info). After ended
-            or cut_off comes a reset, and not before.
+            or cut_off comes a reset, and not before; after the last step it
+            may be left out.
             env.observation_space.shape is that of an observation, a float32
             array (k,), which is left as it was; env.action_space.n is how
             many actions there are, the ints from 0. A game that was cut off
             would have gone on.
-        steps: the most calls of env.step; it may be fewer. In the last
-            tenth hardly anything is left to chance.
+        steps: the most calls of env.step; it may be fewer, once it plays
+            well. In the last tenth of those made, no more than one in ten
+            is left to chance.
         seed: int. The same seed gives the same training to the last bit,
             whatever was trained before.
         record: call record(mean) at the end of each game, with the mean
             return (a float) of the last 20 games, or of all so far. The
-            return of a game is the sum of its rewards.
+            return of a game is the sum of its rewards. One that breaks off
+            when the steps run out is not recorded.
 
     Returns:
         act: a function. act(observation) returns the action, an int, that
-        the trained network holds for best: always the same for the same
-        observation, when another network has been trained meanwhile, too.
+        the trained network holds for best: once the training is over,
+        always the same for the same observation, when another network has
+        been trained meanwhile, too.
 
     No step's graph is kept: live nodes do not grow. The target network is
     a clone without gradients, brought up to date from time to time.

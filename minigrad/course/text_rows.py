@@ -110,7 +110,8 @@ def look_back(fail: Fail, told: dict[str, Any], n_kinds: int) -> None:
                 "length",
                 f"rows of {what}: the scores that they have in a row of {LENGTH}",
                 f"row {row}, place {place}: other scores",
-                "What in the model hangs on how many tokens there are?",
+                "What in the model hangs on how many tokens there are, or on all of them at once "
+                "(a mean, a maximum)?",
             )
     if far(told["alone"], told["whole"][1:]).any():
         fail(

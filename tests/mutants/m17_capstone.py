@@ -99,6 +99,8 @@ TEXT = [
     ),
     ("no_model", calls(f"return {ORIGINAL}.forward")),
     ("changed_input", calls("tokens.sort()", f"return {ORIGINAL}")),
+    ("changed_input", calls("tokens -= tokens.min()", f"return {ORIGINAL}")),
+    ("no_better", calls("tokens = tokens - tokens.min()", f"return {ORIGINAL}")),
     (
         "not_repeated",
         calls("seed += int(np.random.default_rng().integers(9**9))", f"return {ORIGINAL}"),

@@ -55,6 +55,8 @@ def recorded(t: Tester, told: Any, least: int, what: str = "loss") -> np.ndarray
 def keeps_nothing(t: Tester, told: Any, at: tuple[int, ...] = (5, 25)) -> None:
     """Fail if nodes of earlier steps stay alive: they were counted at some steps, and only grew."""
     nodes = told["nodes"]
+    if told.get("climb"):
+        at, nodes = told["climb"]
     if len(nodes) == len(at) and all(map(lt, nodes, nodes[1:])):
         more = nodes[-1] - nodes[0]
         t.fail(
@@ -77,12 +79,14 @@ def same_numbers(
     if not np.array_equal(first[of], again[of]):
         pairs = zip(first[of], again[of], strict=False)
         alike = next((i for i, (a, b) in enumerate(pairs) if not np.array_equal(a, b)), 0)
-        attempt = "What is drawn before the seed is set, or by what it does not set? "
+        attempt = (
+            "What is drawn before the seed is set, or by what it does not set: a clock, a text's "
+        )
         t.fail(
             "not_repeated",
             f"seed {seeds[0]} twice: the same {what}, to the last bit",
             f"other {what} the second time, from number {alike + 1} on",
-            (LATER if alike and other is not None else attempt + "What outlives a call?"),
+            (LATER if alike and other is not None else attempt + "hash? What outlives a call?"),
         )
     if other is not None and np.array_equal(first[of], other[of]):
         t.fail(

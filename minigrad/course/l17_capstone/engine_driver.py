@@ -4,6 +4,7 @@ import contextlib
 import gc
 import time
 import weakref
+from operator import lt
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import minigrad
 mg: Any = minigrad  # its names appear on first use
 MOST_LOSSES = 2000
 LOOKS = (5, 25)  # the steps at which live nodes are counted; the first have all kernels compiled
+CLIMB = 3  # graphs may be held for an epoch, and be gone at both looks: they grow in between
 
 
 def weights():
@@ -27,8 +29,8 @@ def version_of(weight):
     return None if weight is None else (id(weight.array.storage), weight.array.storage.version)
 
 
-class Cut(BaseException):
-    """Raised by record to cut a training off, as Ctrl-C does."""
+class Cut(KeyboardInterrupt, ValueError):
+    """Raised by record to cut a training off, as Ctrl-C does; and it is an error, too."""
 
 
 class Log:
@@ -36,6 +38,7 @@ class Log:
 
     def __init__(self, asked=None, cut=0):
         self.losses, self.kinds, self.nodes, self.has_weights = [], set(), [], False
+        self.level: list[int] = []
         self.asked, self.cut, self.states, self.saved = asked, cut, [], 0
 
     def __call__(self, loss):
@@ -44,13 +47,23 @@ class Log:
         self.losses.append(float(loss) if number else float("nan"))
         if len(self.losses) == LOOKS[0]:
             self.has_weights = bool(weights())
+        if LOOKS[0] <= len(self.losses) <= LOOKS[1]:
+            self.level.append(mg.memory.stats()["live_nodes"])
         if len(self.losses) in LOOKS:
-            self.nodes.append(mg.memory.stats()["live_nodes"])
+            self.nodes.append(self.level[-1])
         if self.asked and len(self.losses) in (1, *LOOKS):
             self.states.append((len(self.losses), self.asked.states()))
             self.saved = max(self.saved, mg.memory.stats()["saved_bytes"])
         if len(self.losses) == self.cut:
             raise Cut
+
+    def climb(self):
+        """Return (calls, live nodes) where they grew CLIMB times in a row; () if they never did."""
+        for i in range(len(self.level) - CLIMB):
+            nodes = self.level[i : i + CLIMB + 1]
+            if all(map(lt, nodes, nodes[1:])):
+                return [LOOKS[0] + i + k for k in range(CLIMB + 1)], nodes
+        return ()
 
     def told(self):
         """Return it as plain data."""
@@ -69,6 +82,33 @@ def disturb_random(seed):
     """Seed the generators of the engine and of NumPy, from which a training may draw by mistake."""
     mg.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
+
+
+@contextlib.contextmanager
+def another_day(function, days):
+    """Have the clock of `time` go some days fast, and a function's file hash texts otherwise.
+
+    Python draws anew in each process what a text's hash is; that of numbers stays.
+    """
+    names = getattr(getattr(function, "func", function), "__globals__", {})  # func: of a partial
+    now, in_ns = time.time, time.time_ns
+
+    def other_hash(value):
+        if isinstance(value, tuple):
+            value = tuple(map(other_hash, value))
+        return hash((days, value) if isinstance(value, str | bytes) else value)
+
+    is_free = "hash" not in names
+    time.time = lambda: now() + 86_400 * days
+    time.time_ns = lambda: in_ns() + 86_400 * 10**9 * days
+    if is_free:
+        names["hash"] = other_hash
+    try:
+        yield
+    finally:
+        time.time, time.time_ns = now, in_ns
+        if is_free:
+            names.pop("hash", None)
 
 
 EARLIER: list[tuple] = []  # the last training's read, images, and the labels that it gave them
@@ -99,7 +139,7 @@ def read_digits(mine, images, labels, seed, batches, disturb, cut=0):
     record raises at that call. The reader of an earlier training reads once more, too.
     """
     disturb_random(disturb)
-    with Asked() as asked:
+    with Asked() as asked, another_day(mine.read_digits, disturb):
         log, given = Log(asked, cut), (images.copy(), labels.copy())
         its_form = form(given)
         try:
@@ -109,6 +149,7 @@ def read_digits(mine, images, labels, seed, batches, disturb, cut=0):
     before = mg.memory.stats()["live_nodes"]
     told = {
         **log.told(),
+        "climb": log.climb(),
         "was_cut": False,
         "states": log.states,
         "all_states": asked.states(),
@@ -207,7 +248,8 @@ class Stepped(Log):
         """Return it as plain data, and how many of the weights were never written."""
         pairs = zip(self.begun, self.versions or (), strict=True)
         still = sum(a is not None and a == b for a, b in pairs)
-        return super().told() | {"moved": self.moved, "still": still, "weights": len(self.begun)}
+        its = {"moved": self.moved, "still": still, "weights": len(self.begun)}
+        return super().told() | its | {"climb": self.climb()}
 
 
 def spaced(tokens):
@@ -223,7 +265,8 @@ def write_text(mine, tokens, n_kinds, steps, seed, rows, changed, cuts, disturb)
     """
     disturb_random(disturb)
     log, given = Stepped(), spaced(tokens)
-    model = mine.write_text(given, n_kinds, steps, seed, log)
+    with another_day(mine.write_text, disturb):
+        model = mine.write_text(given, n_kinds, steps, seed, log)
     told = {
         **log.told(),
         "wrote": np.flatnonzero(given != tokens),
@@ -484,18 +527,6 @@ def ask_act(act, observations, n_actions):
     return told
 
 
-@contextlib.contextmanager
-def another_day(days):
-    """Have the clock of `time` go some days fast."""
-    now, in_ns = time.time, time.time_ns
-    time.time = lambda: now() + 86_400 * days
-    time.time_ns = lambda: in_ns() + 86_400 * 10**9 * days
-    try:
-        yield
-    finally:
-        time.time, time.time_ns = now, in_ns
-
-
 def balance_pole(mine, table, steps, seed, games, observations, disturb):
     """Learn a small game; report what was done with it, and what act answers then.
 
@@ -507,7 +538,7 @@ def balance_pole(mine, table, steps, seed, games, observations, disturb):
     asked = Asked()
     game = Game(table, games + disturb, looks, (steps // 2, asked.begin_again))
     log = Games(game)
-    with asked, another_day(disturb):
+    with asked, another_day(mine.balance_pole, disturb):
         act = mine.balance_pole(game, steps, seed, log)
     game.look_at_the_last()
     told = {

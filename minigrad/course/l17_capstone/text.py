@@ -41,10 +41,11 @@ write_text = lesson.exercise(
     ),
 )
 KINDS, TOPIC, FEW = 12, 40, 3  # of the small language
+N_KINDS = KINDS + 2  # the first and the last never come: what is counted or taken away shows
 STEPS, MARGIN = 150, 0.3  # of a training on it, and the bits by which it is better
 SURELY = 0.9  # bits: each token is one of two others of its topic, so it needs 1
 # The kinds as they are numbered where much is learned: a byte would hold half of them for others.
-NUMBERS, MANY = np.r_[0:6, 256:262], 264
+NUMBERS, MANY = np.r_[0, 1:7, 257:263], 264
 SHORT = 25  # steps, for what shows without a whole training
 WINDOWS = 32  # held out
 LEAST = 400  # tokens of a text, as the docstring says
@@ -59,7 +60,7 @@ def topics(t: Tester, n: int) -> np.ndarray:
     rows = -(-n // TOPIC)
     kinds = np.argsort(t.random.random((rows, KINDS)), axis=1)[:, :FEW]
     which = t.random.integers(1, FEW, (rows, TOPIC)).cumsum(axis=1) % FEW
-    return np.take_along_axis(kinds, which, axis=1).ravel()[:n]
+    return 1 + np.take_along_axis(kinds, which, axis=1).ravel()[:n]
 
 
 def training(
@@ -74,10 +75,10 @@ def training(
 ) -> Any:
     """Let the learner's function train for a few steps, and ask its model about other tokens.
 
-    One kind of token never comes: n_kinds says how many there are, the tokens do not.
+    Two kinds of tokens never come: n_kinds says how many there are, the tokens do not.
     """
-    given = f"write_text(tokens, n_kinds={KINDS + 1}, steps={steps}, seed={seed}, record)"
-    arguments = tokens, KINDS + 1, steps, seed, rows, list(changed), list(cuts), disturb
+    given = f"write_text(tokens, n_kinds={N_KINDS}, steps={steps}, seed={seed}, record)"
+    arguments = tokens, N_KINDS, steps, seed, rows, list(changed), list(cuts), disturb
     told = t.drive("write_text", *arguments, given=f"{given}, {len(tokens):,} tokens")
     if told["model"]:
         t.fail(
@@ -102,9 +103,8 @@ def asked(t: Tester, places: tuple[int, ...] = (), cuts: Any = CUTS[0]) -> Any:
     Without places, also what it told token by token, with a cache. cuts: as `ask` takes them.
     """
     rows = topics(t, 2 * LENGTH).reshape(2, LENGTH)
-    changed = [
-        others(rows, place, range(KINDS), int(t.random.integers(1, KINDS))) for place in places
-    ]
+    kinds = range(1, KINDS + 1)
+    changed = [others(rows, place, kinds, int(t.random.integers(1, KINDS))) for place in places]
     seed = int(t.random.integers(10, 90))
     told = training(t, topics(t, 2000), seed, rows=rows, changed=changed, cuts=cuts)
     t.given += f"; the model is asked about tokens {rows.shape}"
@@ -140,7 +140,7 @@ def recorded_training(t: Tester) -> None:
                 "the same numbers to the last bit",
                 "Is what is recorded the loss of the step that was just made, in this call?",
             )
-    t.given = f"write_text(tokens, n_kinds={KINDS + 1}, steps={SHORT}, seed, record), "
+    t.given = f"write_text(tokens, n_kinds={N_KINDS}, steps={SHORT}, seed, record), "
     t.given += f"{len(tokens)} tokens"
     same_numbers(t, first, again, other, (seed, seed + 1))
     few(t)
@@ -184,7 +184,7 @@ def few(t: Tester) -> None:
 def causal(t: Tester) -> None:
     """A token that changes leaves the scores before it as they were, to the last bit."""
     told = asked(t, PLACES)
-    look_back(t.fail, told, KINDS + 1)
+    look_back(t.fail, told, N_KINDS)
     if not np.array_equal(told["whole"], told["later"]):
         t.fail(
             "other_training",
@@ -198,7 +198,7 @@ def causal(t: Tester) -> None:
 def cached(t: Tester) -> None:
     """Token by token, with a cache, the scores are those of the whole row."""
     for cuts in CUTS:
-        same_with_cache(t.fail, asked(t, cuts=cuts), KINDS + 1)
+        same_with_cache(t.fail, asked(t, cuts=cuts), N_KINDS)
 
 
 @write_text.check(points=6)
@@ -214,7 +214,7 @@ def beats_a_trigram(t: Tester) -> None:
     recorded(t, told, STEPS)
     scores = shaped(t.fail, told["scores"], (WINDOWS, LENGTH, MANY), "model(tokens)")
     got = bits_per_token(scores, windows[:, 1:])
-    baseline = trigram_bits(tokens, new, KINDS)
+    baseline = trigram_bits(tokens - 1, new - 1, KINDS)
     limit = baseline - MARGIN
     if not got < limit:
         t.fail(

@@ -96,7 +96,10 @@ def compiled_once(t: Tester) -> None:
     """Compiled code does the work, and another slope compiles nothing."""
     seen = ask(t, slopes_for(t, 8))
     if seen["later"] != 0:
-        attempt = "What is compiled in again? What could come as an argument instead?"
+        attempt = (
+            "What does each call compile anew, and where would that happen only once? What differs "
+            "from call to call comes as an argument."
+        )
         got = f"{show(seen['later'])} compilations for 7 more slopes"
         t.fail("recompiled", "nothing compiled after the first call", got, attempt)
     if seen["compiles"] is not True:

@@ -97,7 +97,9 @@ def step(half, gradient, master, rate, *, kind=""):
     return new, master
 
 
-SHIFTED = "The writing was added to the old master. The new value takes its place."
+SHIFTED = (
+    "Something from before the writing was added to it. What was written takes the master's place."
+)
 CUT = "Rounded towards 0. What does float16 do between two numbers?"
 WRONG = {
     "half_only": "The step was made in float16, where it is lost. Which of the two makes it?",

@@ -349,8 +349,8 @@ def check_gradients(
         key = "stepped" if wanted == 0 else "two_steps"
         what = f"no step{name}: a gradient has {show(bad[0])}" if wanted == 0 else "one step"
         why = (
-            "The weights would become nan, for ever. Which gradients does your test look at, and "
-            "which values does it find?"
+            "A step by inf or nan makes the weights nan, for ever. Which gradients does your test "
+            "look at, when, and which values does it find there?"
             if wanted == 0
             else "optimizer.step() is called once."
         )

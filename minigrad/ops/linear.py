@@ -17,8 +17,7 @@ from minigrad.seams import seams
 def check_pair(name, a, b):
     """Raises if float dtypes differ, because unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
-        # of float16 and bfloat16, neither holds the other's values
-        wide = promote(a.dtype, b.dtype) not in (a.dtype, b.dtype)
+        wide = promote(a.dtype, b.dtype) not in (a.dtype, b.dtype)  # as of float16 and bfloat16
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
             f"{a.dtype} and {b.dtype}",
@@ -57,10 +56,9 @@ def matmul_arrays(a, b, out=None):
 @functools.lru_cache(4096)
 def product_shape(a, b):
     """Returns the shape of a @ b. a, b: the shapes of the operands."""
-    # b[-2:][0] and b[1:][-1:] are k and (n,) of (..., k, n); of a vector (k,), k and ()
     if not a or not b:
         raise ShapeError("matmul: wanted at least one axis each", f"{a} @ {b}")
-    if a[-1] != b[-2:][0]:
+    if a[-1] != b[-2:][0]:  # k of (..., k, n), or of a vector (k,)
         raise ShapeError(
             "matmul: wanted (..., m, k) @ (..., k, n)",
             f"{a} @ {b}",
@@ -89,13 +87,11 @@ def swapped(x):
     return x.view((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
 
 
-def _to_left(product, swap, dy, b, a_shape, *out):
-    """Returns the gradient of the left operand, dy @ b transposed."""
+def _to_left(product, swap, dy, b, a_shape, *out):  # the gradient of the left operand
     return product(widened(dy, a_shape, b.shape), swap(as_matrix(b, False)), *out)
 
 
-def _to_right(product, swap, dy, a, b_shape, *out):
-    """Returns the gradient of the right operand, a transposed @ dy."""
+def _to_right(product, swap, dy, a, b_shape, *out):  # the gradient of the right operand
     g = product(swap(as_matrix(a, True)), widened(dy, a.shape, b_shape), *out)
     return g if len(b_shape) > 1 else Reshape.apply(g, g.shape[:-1])
 

@@ -108,7 +108,8 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (
         r"non-precise type array\(pyobject",
         _fixed("an argument is an array of Python objects, not of numbers"),
-        "Give it a dtype: np.array(rows, dtype=float). Are its rows of different lengths?",
+        "Give it a dtype: np.array(rows, dtype=float). Are its rows of different lengths, or does "
+        "an int need more than 64 bits?",
     ),
     (
         r"Cannot modify readonly array",

@@ -229,6 +229,7 @@ def test_seam_pool_error_of_a_release_comes_with_the_next_request():
 
 def test_seam_pool_obeys_the_limit():
     gc.collect()  # what is freed inside the block goes to the engine's pool, and would serve it
+    mg.memory.empty_cache()  # so would free segments, which the pool returns where a limit is met
     with mg.use(pool=OwnSegments):
         mg.memory.set_limit(mg.memory.stats()["reserved_bytes"] + (1 << 20))
         try:

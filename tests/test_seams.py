@@ -227,6 +227,20 @@ def test_seam_storage_copies_each_snapshot_once_and_gives_the_same_losses():
     assert CowBuffer.copies == STEPS
 
 
+def test_seam_storage_is_asked_before_each_write():
+    CowBuffer.copies = CowBuffer.writes = 0
+    a, step = mg.ones((4,)), mg.ones((4,))
+    a.add_(1.0)  # has its kernel bound, as have later writes
+    a.sub_(step)
+    with mg.use(storage=CowBuffer):
+        b = a.clone()
+        del b
+        a.add_(2.0)
+        a.sub_(step)
+    assert CowBuffer.writes == 2
+    assert a.tolist() == [2.0] * 4
+
+
 def test_seam_storage_last_owner_writes_without_a_copy():
     CowBuffer.copies = CowBuffer.writes = 0
     with mg.use(storage=CowBuffer):
@@ -237,6 +251,7 @@ def test_seam_storage_last_owner_writes_without_a_copy():
         a.add_(2.0)
         a.add_(2.0)
     assert CowBuffer.copies == 1
+    assert CowBuffer.writes == 3
     assert a.tolist() == [5.0] * 4
     assert b.tolist() == [2.0] * 4
     b.add_(1.0)  # what the learner's class allocated lives on

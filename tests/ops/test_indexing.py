@@ -322,3 +322,16 @@ def test_an_index_of_a_view_that_was_written_to_raises():
         for item in (index, mask, (slice(None), index)):
             with pytest.raises(mg.errors.InPlaceError, match="index: this view"):
                 view[item]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (2, 3, 4), (2, 0), (0, 2), (1, 1)])
+def test_rows_of_a_loop_are_those_of_indices(shape):
+    x = mg.rand(shape).requires_grad_()
+    rows = list(x)
+    assert [row.shape for row in rows] == [shape[1:]] * shape[0]
+    assert [row.tolist() for row in rows] == x.tolist()
+    for k, row in enumerate(rows):
+        (g,) = mg.gradients(row.sum(), [x])
+        wanted = np.zeros(shape)
+        wanted[k] = 1.0
+        np.testing.assert_array_equal(g.numpy(), wanted)

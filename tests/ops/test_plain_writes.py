@@ -22,6 +22,8 @@ x += True
 x += np.float32(2)
 x += np.ones((3, 4), np.float32)
 x += y[0]
+x -= y[::-1]
+x.copy_(y[:, ::-1])
 x += y.T.reshape(3, 4)
 x += y.to("float64")
 x += mg.ones((2,))
